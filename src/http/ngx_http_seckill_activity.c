@@ -1,0 +1,407 @@
+
+/*
+ * Facts of activities and control in the zone, how fresh they are, and the two
+ * checks that need nothing else: the switch and the window.
+ *
+ * A record is fresh for seckill_refresh since Redis was asked; in its last
+ * quarter one caller is told to load it again while it still serves.
+ */
+
+
+#include "ngx_http_seckill_load.h"
+#include "ngx_http_seckill_record.h"
+
+
+/* ids of no activity that a node remembers */
+#define NGX_HTTP_SECKILL_NEGATIVES_MAX  16384
+
+/* ngx_current_msec may be this much behind, in milliseconds */
+#define NGX_HTTP_SECKILL_CLOCK_SLACK    20
+
+
+typedef struct {
+    ngx_http_seckill_record_t    record;
+    ngx_msec_t                   asked;
+    ngx_msec_t                   claimed;   /* somebody loads it since */
+    ngx_http_seckill_control_t   control;
+} ngx_http_seckill_control_record_t;
+
+
+typedef struct {
+    ngx_http_seckill_record_t    record;
+    ngx_msec_t                   asked;
+    ngx_msec_t                   claimed;
+    ngx_http_seckill_facts_t     facts;
+} ngx_http_seckill_facts_record_t;
+
+
+typedef struct {
+    ngx_http_seckill_record_t    record;
+    ngx_msec_t                   asked;
+    uint64_t                     control_rev;
+} ngx_http_seckill_negative_t;
+
+
+static ngx_http_seckill_freshness_e ngx_http_seckill_freshness(
+    ngx_http_seckill_loc_conf_t *conf, ngx_msec_t asked, ngx_msec_t *claimed);
+static ngx_int_t ngx_http_seckill_activity_negative_locked(
+    ngx_http_seckill_shm_t *shm, ngx_http_seckill_loc_conf_t *conf,
+    ngx_http_seckill_key_t *key, uint64_t control_rev);
+
+
+ngx_int_t
+ngx_http_seckill_control_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_http_seckill_freshness_e  fresh;
+
+    if (ctx->answered) {
+        ctx->answered = 0;
+
+        if (ctx->failed) {
+            return ngx_http_seckill_say(ctx, SK_BUSY);
+        }
+
+    } else {
+        fresh = ngx_http_seckill_zone_control(ctx->conf, &ctx->control);
+
+        if (fresh == NGX_HTTP_SECKILL_MISSING) {
+            return ngx_http_seckill_load_wait(r, ctx, 0);
+        }
+
+        if (fresh == NGX_HTTP_SECKILL_AGING) {
+            ngx_http_seckill_load_again(ctx, 0);
+        }
+    }
+
+    if (!ctx->control.known) {
+        /* Redis has lost its data: nothing is sold, nobody is told "no" */
+        return ngx_http_seckill_say(ctx, SK_BUSY);
+    }
+
+    if (ctx->buy && ctx->control.closed) {
+        return ngx_http_seckill_say(ctx, SK_CLOSED);
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_seckill_facts_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_http_seckill_freshness_e  fresh;
+
+    if (ctx->answered) {
+        ctx->answered = 0;
+
+        if (ctx->failed) {
+            return ngx_http_seckill_say(ctx, SK_BUSY);
+        }
+
+    } else {
+        fresh = ngx_http_seckill_zone_facts(ctx->conf, ctx->activity,
+                                            ctx->control.rev, &ctx->facts);
+
+        if (fresh == NGX_HTTP_SECKILL_MISSING) {
+            return ngx_http_seckill_load_wait(r, ctx, ctx->activity);
+        }
+
+        if (fresh == NGX_HTTP_SECKILL_AGING) {
+            ngx_http_seckill_load_again(ctx, ctx->activity);
+        }
+    }
+
+    if (!ctx->facts.known) {
+        return ngx_http_seckill_say(ctx, SK_UNKNOWN_ACTIVITY);
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Only what is certain: near the start Redis decides, and after the end it
+ * does too, for it knows who bought.
+ */
+
+ngx_int_t
+ngx_http_seckill_window_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    int64_t  latest;
+
+    if (ctx->facts.closed && !ctx->facts.settled) {
+        return ngx_http_seckill_say(ctx, SK_CLOSED);
+    }
+
+    latest = (int64_t) ngx_current_msec + ctx->control.clock_max
+             + NGX_HTTP_SECKILL_CLOCK_SLACK;
+
+    if (latest < (int64_t) ctx->facts.start_ms) {
+        return ngx_http_seckill_say(ctx, SK_NOT_STARTED);
+    }
+
+    return NGX_OK;
+}
+
+
+uint64_t
+ngx_http_seckill_now_ms(ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_time_t  *tp;
+
+    if (ctx->redis_ms) {
+        return ctx->redis_ms;
+    }
+
+    if (ctx->control.known) {
+        return (uint64_t) ((int64_t) ngx_current_msec + ctx->control.clock);
+    }
+
+    tp = ngx_timeofday();
+
+    return (uint64_t) tp->sec * 1000 + tp->msec;
+}
+
+
+static ngx_http_seckill_freshness_e
+ngx_http_seckill_freshness(ngx_http_seckill_loc_conf_t *conf, ngx_msec_t asked,
+    ngx_msec_t *claimed)
+{
+    ngx_msec_t  age;
+
+    age = ngx_current_msec - asked;
+
+    if ((ngx_msec_int_t) age < 0) {
+        /* asked by a worker whose clock is a little ahead */
+        return NGX_HTTP_SECKILL_FRESH;
+    }
+
+    if (age >= conf->refresh) {
+        return NGX_HTTP_SECKILL_MISSING;
+    }
+
+    if (age >= conf->refresh - conf->refresh / 4
+        && ngx_current_msec - *claimed >= conf->redis_timeout)
+    {
+        *claimed = ngx_current_msec;
+        return NGX_HTTP_SECKILL_AGING;
+    }
+
+    return NGX_HTTP_SECKILL_FRESH;
+}
+
+
+ngx_http_seckill_freshness_e
+ngx_http_seckill_zone_control(ngx_http_seckill_loc_conf_t *conf,
+    ngx_http_seckill_control_t *control)
+{
+    ngx_slab_pool_t                    *shpool;
+    ngx_http_seckill_key_t              key;
+    ngx_http_seckill_shm_t             *shm;
+    ngx_http_seckill_freshness_e        fresh;
+    ngx_http_seckill_control_record_t  *record;
+
+    shm = conf->shm_zone->data;
+    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
+    fresh = NGX_HTTP_SECKILL_MISSING;
+
+    key.source = conf->source;
+    key.activity = 0;
+    key.user = 0;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    record = (ngx_http_seckill_control_record_t *)
+             ngx_http_seckill_record_find_locked(
+                 &shm->tables[NGX_HTTP_SECKILL_FACTS], &key);
+
+    if (record) {
+        fresh = ngx_http_seckill_freshness(conf, record->asked,
+                                           &record->claimed);
+        *control = record->control;
+    }
+
+    ngx_shmtx_unlock(&shpool->mutex);
+
+    return fresh;
+}
+
+
+void
+ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
+    ngx_http_seckill_control_t *control, ngx_msec_t asked)
+{
+    ngx_slab_pool_t                    *shpool;
+    ngx_http_seckill_key_t              key;
+    ngx_http_seckill_shm_t             *shm;
+    ngx_http_seckill_table_t           *table;
+    ngx_http_seckill_control_record_t  *record;
+
+    shm = conf->shm_zone->data;
+    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
+    table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
+
+    key.source = conf->source;
+    key.activity = 0;
+    key.user = 0;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    record = (ngx_http_seckill_control_record_t *)
+             ngx_http_seckill_record_find_locked(table, &key);
+
+    if (record == NULL) {
+        record = (ngx_http_seckill_control_record_t *)
+                 ngx_http_seckill_record_create_locked(conf->shm_zone, table,
+                     &key, sizeof(ngx_http_seckill_control_record_t));
+    }
+
+    if (record && (record->asked == 0
+                   || (ngx_msec_int_t) (asked - record->asked) >= 0))
+    {
+        record->asked = asked;
+        record->control = *control;
+    }
+
+    ngx_shmtx_unlock(&shpool->mutex);
+}
+
+
+ngx_http_seckill_freshness_e
+ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, uint64_t control_rev, ngx_http_seckill_facts_t *facts)
+{
+    ngx_slab_pool_t                  *shpool;
+    ngx_http_seckill_key_t            key;
+    ngx_http_seckill_shm_t           *shm;
+    ngx_http_seckill_freshness_e      fresh;
+    ngx_http_seckill_facts_record_t  *record;
+
+    shm = conf->shm_zone->data;
+    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
+    fresh = NGX_HTTP_SECKILL_MISSING;
+
+    key.source = conf->source;
+    key.activity = activity;
+    key.user = 0;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    record = (ngx_http_seckill_facts_record_t *)
+             ngx_http_seckill_record_find_locked(
+                 &shm->tables[NGX_HTTP_SECKILL_FACTS], &key);
+
+    if (record) {
+        if (record->facts.control_rev >= control_rev) {
+            fresh = ngx_http_seckill_freshness(conf, record->asked,
+                                               &record->claimed);
+            *facts = record->facts;
+        }
+
+    } else if (ngx_http_seckill_activity_negative_locked(shm, conf, &key,
+                                                         control_rev)
+               == NGX_OK)
+    {
+        fresh = NGX_HTTP_SECKILL_FRESH;
+        facts->known = 0;
+    }
+
+    ngx_shmtx_unlock(&shpool->mutex);
+
+    return fresh;
+}
+
+
+/* NGX_OK: Redis said lately that there is no such activity */
+
+static ngx_int_t
+ngx_http_seckill_activity_negative_locked(ngx_http_seckill_shm_t *shm,
+    ngx_http_seckill_loc_conf_t *conf, ngx_http_seckill_key_t *key,
+    uint64_t control_rev)
+{
+    ngx_http_seckill_negative_t  *negative;
+
+    negative = (ngx_http_seckill_negative_t *)
+               ngx_http_seckill_record_find_locked(
+                   &shm->tables[NGX_HTTP_SECKILL_NEGATIVES], key);
+
+    if (negative == NULL
+        || negative->control_rev < control_rev
+        || ngx_current_msec - negative->asked >= conf->negative)
+    {
+        return NGX_DECLINED;
+    }
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, ngx_http_seckill_facts_t *facts, ngx_msec_t asked)
+{
+    ngx_slab_pool_t                  *shpool;
+    ngx_http_seckill_key_t            key;
+    ngx_http_seckill_shm_t           *shm;
+    ngx_http_seckill_table_t         *table, *negatives;
+    ngx_http_seckill_negative_t      *negative;
+    ngx_http_seckill_facts_record_t  *record;
+
+    shm = conf->shm_zone->data;
+    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
+    table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
+    negatives = &shm->tables[NGX_HTTP_SECKILL_NEGATIVES];
+
+    key.source = conf->source;
+    key.activity = activity;
+    key.user = 0;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    record = (ngx_http_seckill_facts_record_t *)
+             ngx_http_seckill_record_find_locked(table, &key);
+
+    if (record == NULL && !facts->known) {
+        negative = (ngx_http_seckill_negative_t *)
+                   ngx_http_seckill_record_find_locked(negatives, &key);
+
+        if (negative == NULL) {
+            if (negatives->count >= NGX_HTTP_SECKILL_NEGATIVES_MAX) {
+                (void) ngx_http_seckill_record_evict_locked(conf->shm_zone,
+                                                            negatives);
+            }
+
+            negative = (ngx_http_seckill_negative_t *)
+                       ngx_http_seckill_record_create_locked(conf->shm_zone,
+                           negatives, &key,
+                           sizeof(ngx_http_seckill_negative_t));
+        }
+
+        if (negative) {
+            negative->asked = asked;
+            negative->control_rev = facts->control_rev;
+        }
+
+        goto done;
+    }
+
+    if (record == NULL) {
+        record = (ngx_http_seckill_facts_record_t *)
+                 ngx_http_seckill_record_create_locked(conf->shm_zone, table,
+                     &key, sizeof(ngx_http_seckill_facts_record_t));
+    }
+
+    if (record && (record->asked == 0
+                   || (ngx_msec_int_t) (asked - record->asked) >= 0))
+    {
+        record->asked = asked;
+        record->facts = *facts;
+    }
+
+done:
+
+    ngx_shmtx_unlock(&shpool->mutex);
+}

@@ -1,0 +1,317 @@
+
+/*
+ * The verdict as status, headers and JSON.  Every body has "code", "message",
+ * "data" and "server_time_ms".
+ */
+
+
+#include "ngx_http_seckill.h"
+
+
+/* the longest body: facts, with every number at its longest */
+#define NGX_HTTP_SECKILL_BODY_SIZE  768
+
+#define NGX_HTTP_SECKILL_POLL_MS    500
+
+
+static u_char *ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p);
+static u_char *ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx,
+    u_char *p);
+static u_char *ngx_http_seckill_data_ticket(ngx_http_seckill_ctx_t *ctx,
+    u_char *p);
+static ngx_int_t ngx_http_seckill_answer_headers(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_add_header(ngx_http_request_t *r,
+    const char *name, size_t name_len, ngx_str_t *value);
+static ngx_int_t ngx_http_seckill_answer_options(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
+
+#define ngx_http_seckill_header(r, name, value)                               \
+    ngx_http_seckill_add_header(r, name, sizeof(name) - 1, value)
+
+
+static ngx_str_t  ngx_http_seckill_type =
+    ngx_string("application/json; charset=utf-8");
+static ngx_str_t  ngx_http_seckill_no_store = ngx_string("no-store");
+static ngx_str_t  ngx_http_seckill_max_age = ngx_string("public, max-age=1");
+static ngx_str_t  ngx_http_seckill_bearer = ngx_string("Bearer");
+static ngx_str_t  ngx_http_seckill_allow =
+    ngx_string("GET, HEAD, POST, OPTIONS");
+static ngx_str_t  ngx_http_seckill_allow_result =
+    ngx_string("GET, HEAD, OPTIONS");
+
+
+ngx_int_t
+ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    u_char              *p;
+    ngx_int_t            rc;
+    ngx_buf_t           *b;
+    const char          *message;
+    ngx_chain_t          out;
+    const sk_verdict_t  *verdict;
+
+    if (ctx->verdict == SK_VERDICTS) {
+        /* the facts have no other verdict */
+        ctx->verdict = SK_FACTS;
+    }
+
+    rc = ngx_http_seckill_drop_body(r, ctx->conf->body_max);
+    if (rc != NGX_OK) {
+        return rc;
+    }
+
+    if (r->method == NGX_HTTP_OPTIONS && ctx->verdict == SK_METHOD) {
+        return ngx_http_seckill_answer_options(r, ctx);
+    }
+
+    verdict = &sk_verdicts[ctx->verdict];
+    message = (ctx->conf->messages == NGX_HTTP_SECKILL_EN) ? verdict->en
+                                                           : verdict->zh;
+
+    b = ngx_create_temp_buf(r->pool, NGX_HTTP_SECKILL_BODY_SIZE);
+    if (b == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(b->last, "{\"code\":%d,\"message\":\"%s\",\"data\":",
+                    verdict->code, message);
+
+    p = ngx_http_seckill_data(ctx, p);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    b->last = ngx_sprintf(p, ",\"server_time_ms\":%uL}",
+                          ngx_http_seckill_now_ms(ctx));
+    b->last_buf = 1;
+    b->last_in_chain = 1;
+
+    r->headers_out.status = ctx->conf->rest_status ? verdict->rest_status
+                                                   : verdict->status;
+    r->headers_out.content_length_n = b->last - b->pos;
+
+    if (ngx_http_seckill_answer_headers(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
+        return rc;
+    }
+
+    out.buf = b;
+    out.next = NULL;
+
+    return ngx_http_output_filter(r, &out);
+}
+
+
+/* no token is needed to ask what is allowed; CORS is add_header's */
+
+static ngx_int_t
+ngx_http_seckill_answer_options(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    r->headers_out.status = NGX_HTTP_NO_CONTENT;
+    r->header_only = 1;
+
+    if (ngx_http_seckill_header(r, "Allow",
+                                ctx->result_route
+                                ? &ngx_http_seckill_allow_result
+                                : &ngx_http_seckill_allow)
+        != NGX_OK
+        || ngx_http_seckill_header(r, "X-Request-ID", &ctx->request_id)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_send_header(r);
+
+    return rc == NGX_OK ? ngx_http_send_special(r, NGX_HTTP_LAST) : rc;
+}
+
+
+static u_char *
+ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p)
+{
+    switch (ctx->verdict) {
+
+    case SK_FACTS:
+        return ngx_http_seckill_data_facts(ctx, p);
+
+    case SK_ACCEPTED:
+        p = ngx_http_seckill_data_ticket(ctx, p);
+        if (p == NULL) {
+            return NULL;
+        }
+
+        return ngx_sprintf(p, ",\"state\":\"queueing\",\"activity\":\"%uL\","
+                           "\"quantity\":%uD,\"poll_after_ms\":%d}",
+                           ctx->activity, ctx->purchase->quantity,
+                           NGX_HTTP_SECKILL_POLL_MS);
+
+    case SK_REPEAT:
+        p = ngx_http_seckill_data_ticket(ctx, p);
+        if (p == NULL) {
+            return NULL;
+        }
+
+        p = ngx_sprintf(p, ",\"state\":\"%s\"", sk_verdicts[ctx->state].word);
+
+        if (ctx->state == SK_SUCCESS) {
+            p = ngx_sprintf(p, ",\"order_id\":%uL,\"order_no\":\"%s\"",
+                            ctx->result->order_id, ctx->result->order_no);
+
+        } else if (ctx->state == SK_QUEUEING) {
+            p = ngx_sprintf(p, ",\"poll_after_ms\":%d",
+                            NGX_HTTP_SECKILL_POLL_MS);
+        }
+
+        *p++ = '}';
+        return p;
+
+    case SK_QUEUEING:
+        return ngx_sprintf(p, "{\"state\":\"queueing\",\"poll_after_ms\":%d}",
+                           NGX_HTTP_SECKILL_POLL_MS);
+
+    case SK_SUCCESS:
+    case SK_FAILED:
+        return p + sk_result_format((char *) p, ctx->result);
+
+    default:
+        return ngx_cpymem(p, "null", sizeof("null") - 1);
+    }
+}
+
+
+/* opens the object and leaves it open */
+
+static u_char *
+ngx_http_seckill_data_ticket(ngx_http_seckill_ctx_t *ctx, u_char *p)
+{
+    p = ngx_cpymem(p, "{\"queue_token\":\"",
+                   sizeof("{\"queue_token\":\"") - 1);
+
+    if (ngx_http_seckill_ticket(ctx, p) != NGX_OK) {
+        return NULL;
+    }
+
+    p += SK_TICKET_LEN;
+    *p++ = '"';
+
+    return p;
+}
+
+
+static u_char *
+ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx, u_char *p)
+{
+    uint64_t                   now;
+    const char                *state;
+    ngx_http_seckill_facts_t  *facts;
+
+    facts = &ctx->facts;
+    now = ngx_http_seckill_now_ms(ctx);
+
+    if (facts->settled || now >= facts->end_ms) {
+        state = "ended";
+
+    } else if (facts->closed || ctx->control.closed) {
+        state = "closed";
+
+    } else {
+        state = (now < facts->start_ms) ? "not_started" : "running";
+    }
+
+    return ngx_sprintf(p, "{\"activity\":\"%uL\",\"product_id\":\"%uL\","
+                       "\"price\":\"%*s\",\"start_ms\":%uL,\"end_ms\":%uL,"
+                       "\"state\":\"%s\",\"sold_out\":%s,\"max_quantity\":%uD}",
+                       ctx->activity, facts->product_id,
+                       (size_t) facts->price_len, facts->price,
+                       facts->start_ms, facts->end_ms, state,
+                       facts->stock == 0 ? "true" : "false",
+                       facts->max_quantity);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_answer_headers(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_str_t   value;
+    ngx_str_t  *cache;
+
+    r->headers_out.content_type = ngx_http_seckill_type;
+    r->headers_out.content_type_len = sizeof("application/json") - 1;
+    r->headers_out.content_type_lowcase = NULL;
+
+    cache = (ctx->verdict == SK_FACTS) ? &ngx_http_seckill_max_age
+                                       : &ngx_http_seckill_no_store;
+
+    if (ngx_http_seckill_header(r, "Cache-Control", cache) != NGX_OK
+        || ngx_http_seckill_header(r, "X-Request-ID", &ctx->request_id)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    switch (ctx->verdict) {
+
+    case SK_UNAUTHORIZED:
+        return ngx_http_seckill_header(r, "WWW-Authenticate",
+                                       &ngx_http_seckill_bearer);
+
+    case SK_METHOD:
+        return ngx_http_seckill_header(r, "Allow",
+                                       ctx->result_route
+                                       ? &ngx_http_seckill_allow_result
+                                       : &ngx_http_seckill_allow);
+
+    case SK_LIMITED:
+    case SK_BUSY:
+    case SK_CLOSED:
+        break;
+
+    default:
+        return NGX_OK;
+    }
+
+    value.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (value.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    value.len = ngx_sprintf(value.data, "%ui", ngx_max(ctx->retry_after, 1))
+                - value.data;
+
+    return ngx_http_seckill_header(r, "Retry-After", &value);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_add_header(ngx_http_request_t *r, const char *name,
+    size_t name_len, ngx_str_t *value)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+    h->key.len = name_len;
+    h->key.data = (u_char *) name;
+    h->value = *value;
+
+    return NGX_OK;
+}

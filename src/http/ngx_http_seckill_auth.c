@@ -1,0 +1,257 @@
+
+/*
+ * Who asks: a signed token, an opaque one that Redis knows, or what another
+ * module found.  The result route takes the queue_token too.
+ */
+
+
+#include "ngx_http_seckill.h"
+
+#include <openssl/evp.h>
+
+
+/* longest opaque token, in bytes */
+#define NGX_HTTP_SECKILL_SESSION_MAX  4096
+
+
+static ngx_int_t ngx_http_seckill_auth_bearer(ngx_http_seckill_ctx_t *ctx,
+    ngx_str_t *token);
+static ngx_int_t ngx_http_seckill_auth_jwt(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx, ngx_str_t *token);
+static ngx_int_t ngx_http_seckill_auth_session(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx, ngx_str_t *token);
+static ngx_seckill_call_t *ngx_http_seckill_auth_session_call(
+    ngx_http_seckill_ctx_t *ctx, ngx_str_t *token);
+static void ngx_http_seckill_auth_session_done(ngx_seckill_call_t *call);
+static ngx_int_t ngx_http_seckill_auth_variable(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
+
+ngx_int_t
+ngx_http_seckill_identify_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_str_t  token;
+
+    if (ctx->answered) {
+        ctx->answered = 0;
+
+        if (ctx->failed) {
+            return ngx_http_seckill_say(ctx, SK_BUSY);
+        }
+
+        return ctx->user ? NGX_OK : ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    if (ctx->result_route
+        && ngx_http_arg(r, (u_char *) "queue_token", sizeof("queue_token") - 1,
+                        &token)
+           == NGX_OK)
+    {
+        if (ngx_http_seckill_ticket_user(ctx, &token) != NGX_OK) {
+            return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+        }
+
+        return NGX_OK;
+    }
+
+    if (ctx->conf->auth == NGX_HTTP_SECKILL_AUTH_VARIABLE) {
+        return ngx_http_seckill_auth_variable(r, ctx);
+    }
+
+    if (ngx_http_seckill_auth_bearer(ctx, &token) != NGX_OK) {
+        return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    if (ctx->conf->auth == NGX_HTTP_SECKILL_AUTH_REDIS) {
+        return ngx_http_seckill_auth_session(r, ctx, &token);
+    }
+
+    return ngx_http_seckill_auth_jwt(r, ctx, &token);
+}
+
+
+/* one header, "Bearer", one space, a token without blanks */
+
+static ngx_int_t
+ngx_http_seckill_auth_bearer(ngx_http_seckill_ctx_t *ctx, ngx_str_t *token)
+{
+    size_t      i;
+    ngx_str_t  *value;
+
+    value = &ctx->authorization;
+
+    if (ctx->authorizations != 1
+        || value->len <= sizeof("Bearer ") - 1
+        || ngx_strncasecmp(value->data, (u_char *) "Bearer ",
+                           sizeof("Bearer ") - 1)
+           != 0)
+    {
+        return NGX_DECLINED;
+    }
+
+    token->data = value->data + sizeof("Bearer ") - 1;
+    token->len = value->len - (sizeof("Bearer ") - 1);
+
+    for (i = 0; i < token->len; i++) {
+        if (token->data[i] <= ' ' || token->data[i] == ','
+            || token->data[i] >= 0x7f)
+        {
+            return NGX_DECLINED;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_seckill_auth_jwt(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
+    ngx_str_t *token)
+{
+    sk_jwt_t  jwt;
+    sk_jwt_e  rc;
+
+    rc = sk_jwt_verify(&ctx->conf->jwt, (char *) token->data, token->len,
+                       ngx_time(), &jwt);
+
+    if (rc != SK_JWT_OK) {
+        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                      "seckill token refused: %s", sk_jwt_reason(rc));
+
+        return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    ctx->user = jwt.user;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_seckill_auth_variable(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_http_variable_value_t  *value;
+
+    value = ngx_http_get_indexed_variable(r, ctx->conf->auth_variable);
+
+    if (value == NULL || value->not_found
+        || sk_id_parse((char *) value->data, value->len, &ctx->user) != 0)
+    {
+        ctx->user = 0;
+        return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_seckill_auth_session(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx, ngx_str_t *token)
+{
+    ngx_int_t             rc;
+    ngx_seckill_call_t   *call;
+    ngx_seckill_redis_t  *redis;
+
+    if (token->len > NGX_HTTP_SECKILL_SESSION_MAX) {
+        return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    redis = ngx_http_seckill_client(ctx->conf);
+    if (redis == NULL) {
+        return NGX_ERROR;
+    }
+
+    call = ngx_http_seckill_auth_session_call(ctx, token);
+    if (call == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_seckill_wait(r, ctx, NGX_HTTP_SECKILL_WAIT_CALL);
+
+    if (rc != NGX_AGAIN) {
+        ngx_seckill_call_free(call);
+        return rc;
+    }
+
+    ctx->call = call;
+
+    if (ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call) != NGX_OK) {
+        ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
+        return ngx_http_seckill_say(ctx, SK_BUSY);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+/* Redis holds the hash of the token, never the token */
+
+static ngx_seckill_call_t *
+ngx_http_seckill_auth_session_call(ngx_http_seckill_ctx_t *ctx,
+    ngx_str_t *token)
+{
+    char                 key[SK_KEY_MAX];
+    u_char               name[sizeof("session:") - 1 + 64], hash[32];
+    size_t               lens[2];
+    const char          *argv[2];
+    ngx_seckill_call_t  *call;
+
+    if (EVP_Digest(token->data, token->len, hash, NULL, EVP_sha256(), NULL)
+        != 1)
+    {
+        return NULL;
+    }
+
+    call = ngx_seckill_call_create(ngx_http_seckill_auth_session_done, ctx,
+                                   ngx_http_seckill_deadline(ctx));
+    if (call == NULL) {
+        return NULL;
+    }
+
+    (void) ngx_hex_dump(ngx_cpymem(name, "session:", sizeof("session:") - 1),
+                        hash, sizeof(hash));
+
+    argv[0] = "GET";
+    lens[0] = sizeof("GET") - 1;
+    argv[1] = key;
+    lens[1] = sk_key_global(key, (char *) ctx->conf->prefix.data,
+                            ctx->conf->prefix.len, (char *) name,
+                            sizeof(name));
+
+    if (ngx_seckill_call_command(call, 2, argv, lens) != NGX_OK) {
+        ngx_seckill_call_free(call);
+        return NULL;
+    }
+
+    return call;
+}
+
+
+static void
+ngx_http_seckill_auth_session_done(ngx_seckill_call_t *call)
+{
+    redisReply              *reply;
+    ngx_http_seckill_ctx_t  *ctx;
+
+    ctx = call->data;
+    ctx->answered = 1;
+    ctx->user = 0;
+
+    if (call->end != NGX_SECKILL_ANSWERED) {
+        ctx->failed = 1;
+
+    } else {
+        reply = call->replies[0];
+
+        if (reply->type == REDIS_REPLY_STRING
+            && sk_id_parse(reply->str, reply->len, &ctx->user) != 0)
+        {
+            ctx->user = 0;
+        }
+    }
+
+    ngx_http_seckill_resume(ctx);
+}

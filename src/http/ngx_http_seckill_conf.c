@@ -1,0 +1,459 @@
+
+/*
+ * Directives that do more than fill a slot.  No socket is opened, no name
+ * looked up, so that "nginx -t" needs no network.
+ */
+
+
+#include "ngx_http_seckill_secret.h"
+#include "ngx_http_seckill_zone.h"
+
+
+#define NGX_HTTP_SECKILL_ZONE_MIN       (8 * ngx_pagesize)
+
+
+static char *ngx_http_seckill_conf_redis_address(ngx_conf_t *cf,
+    ngx_str_t *text, ngx_seckill_redis_addr_t *addr);
+static char *ngx_http_seckill_conf_redis_option(ngx_conf_t *cf,
+    ngx_str_t *option, ngx_seckill_redis_addr_t *addr);
+static char *ngx_http_seckill_conf_limit_rate(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_seckill_loc_conf_t *slcf);
+
+
+/* seckill_zone name:size; */
+
+char *
+ngx_http_seckill_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_seckill_main_conf_t  *smcf = conf;
+
+    u_char     *colon;
+    ssize_t     size;
+    ngx_str_t  *value, name, text;
+
+    if (smcf->shm_zone) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    colon = (u_char *) ngx_strchr(value[1].data, ':');
+
+    if (colon == NULL || colon == value[1].data) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone \"%V\", "
+                           "name:size is expected", &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    name.data = value[1].data;
+    name.len = colon - name.data;
+
+    text.data = colon + 1;
+    text.len = value[1].data + value[1].len - text.data;
+
+    size = ngx_parse_size(&text);
+
+    if (size == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone size \"%V\"",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (size < (ssize_t) NGX_HTTP_SECKILL_ZONE_MIN) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    smcf->shm_zone = ngx_shared_memory_add(cf, &name, size,
+                                           &ngx_http_seckill_module);
+    if (smcf->shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    smcf->shm_zone->init = ngx_http_seckill_zone_init;
+
+    return NGX_CONF_OK;
+}
+
+
+/* seckill_redis address [db=n] [user=name] [password_file=path]; */
+
+char *
+ngx_http_seckill_conf_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_seckill_loc_conf_t  *slcf = conf;
+
+    char                      *rv;
+    ngx_str_t                 *value;
+    ngx_uint_t                 i;
+    ngx_seckill_redis_addr_t  *addr;
+
+    if (slcf->redis != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    addr = ngx_pcalloc(cf->pool, sizeof(ngx_seckill_redis_addr_t));
+    if (addr == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    value = cf->args->elts;
+
+    rv = ngx_http_seckill_conf_redis_address(cf, &value[1], addr);
+
+    for (i = 2; rv == NGX_CONF_OK && i < cf->args->nelts; i++) {
+        rv = ngx_http_seckill_conf_redis_option(cf, &value[i], addr);
+    }
+
+    if (rv == NGX_CONF_OK && addr->user.len && addr->password.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"user=%V\" needs a \"password_file=\"",
+                           &addr->user);
+        return NGX_CONF_ERROR;
+    }
+
+    slcf->redis = addr;
+
+    return rv;
+}
+
+
+static char *
+ngx_http_seckill_conf_redis_address(ngx_conf_t *cf, ngx_str_t *text,
+    ngx_seckill_redis_addr_t *addr)
+{
+    ngx_url_t  u;
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url = *text;
+    u.default_port = 6379;
+    u.no_resolve = 1;
+
+    if (ngx_parse_url(cf->pool, &u) != NGX_OK) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s in redis address \"%V\"",
+                           u.err ? u.err : "an error", text);
+        return NGX_CONF_ERROR;
+    }
+
+    if (u.naddrs != 1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "redis address \"%V\" is a host name, an IP "
+                           "address or \"unix:path\" is expected", text);
+        return NGX_CONF_ERROR;
+    }
+
+    addr->name = *text;
+    addr->sockaddr = u.addrs[0].sockaddr;
+    addr->socklen = u.addrs[0].socklen;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_seckill_conf_redis_option(ngx_conf_t *cf, ngx_str_t *option,
+    ngx_seckill_redis_addr_t *addr)
+{
+    char       *rv;
+    ngx_int_t   n;
+    ngx_str_t   name;
+
+    if (option->len > 3 && ngx_strncmp(option->data, "db=", 3) == 0) {
+        n = ngx_atoi(option->data + 3, option->len - 3);
+
+        if (n == NGX_ERROR || n > 65535) {
+            goto invalid;
+        }
+
+        addr->db = n;
+        return NGX_CONF_OK;
+    }
+
+    if (option->len > 5 && ngx_strncmp(option->data, "user=", 5) == 0) {
+        addr->user.data = option->data + 5;
+        addr->user.len = option->len - 5;
+        return NGX_CONF_OK;
+    }
+
+    if (option->len > 14
+        && ngx_strncmp(option->data, "password_file=", 14) == 0)
+    {
+        name.data = option->data + 14;
+        name.len = option->len - 14;
+
+        rv = (ngx_http_seckill_secret_read(cf, &name, &addr->password) == NGX_OK)
+             ? NGX_CONF_OK : NGX_CONF_ERROR;
+
+        if (rv == NGX_CONF_OK && addr->password.len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "password file \"%V\" is empty", &name);
+            return NGX_CONF_ERROR;
+        }
+
+        return rv;
+    }
+
+invalid:
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                       option);
+
+    return NGX_CONF_ERROR;
+}
+
+
+/* seckill_auth jwt | redis | $variable; */
+
+char *
+ngx_http_seckill_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_seckill_loc_conf_t  *slcf = conf;
+
+    ngx_str_t  *value, name;
+
+    if (slcf->auth != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "jwt") == 0) {
+        slcf->auth = NGX_HTTP_SECKILL_AUTH_JWT;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(value[1].data, "redis") == 0) {
+        slcf->auth = NGX_HTTP_SECKILL_AUTH_REDIS;
+        return NGX_CONF_OK;
+    }
+
+    if (value[1].len > 1 && value[1].data[0] == '$') {
+        name.data = value[1].data + 1;
+        name.len = value[1].len - 1;
+
+        slcf->auth_variable = ngx_http_get_variable_index(cf, &name);
+
+        if (slcf->auth_variable == NGX_ERROR) {
+            return NGX_CONF_ERROR;
+        }
+
+        slcf->auth = NGX_HTTP_SECKILL_AUTH_VARIABLE;
+        return NGX_CONF_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid value \"%V\", "
+                       "\"jwt\", \"redis\" or a variable is expected",
+                       &value[1]);
+
+    return NGX_CONF_ERROR;
+}
+
+
+/* seckill_auth_key_file file; repeatable, any of the keys may have signed */
+
+char *
+ngx_http_seckill_conf_auth_key_file(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_seckill_loc_conf_t  *slcf = conf;
+
+    ngx_str_t  *value, *key;
+
+    if (slcf->auth_keys == NGX_CONF_UNSET_PTR) {
+        slcf->auth_keys = ngx_array_create(cf->pool, 2, sizeof(ngx_str_t));
+        if (slcf->auth_keys == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (slcf->auth_keys->nelts == NGX_HTTP_SECKILL_KEYS_MAX) {
+        return "is given too often";
+    }
+
+    key = ngx_array_push(slcf->auth_keys);
+    if (key == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    value = cf->args->elts;
+
+    return ngx_http_seckill_secret_key(cf, &value[1], key);
+}
+
+
+/* seckill_queue_token_key_file file; */
+
+char *
+ngx_http_seckill_conf_queue_token_key_file(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_seckill_loc_conf_t  *slcf = conf;
+
+    ngx_str_t  *value, key;
+
+    if (slcf->queue_token != NGX_CONF_UNSET_PTR) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_http_seckill_secret_key(cf, &value[1], &key) != NGX_CONF_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    slcf->queue_token = ngx_http_seckill_secret_hmac(cf, SK_HS256, &key);
+
+    return slcf->queue_token ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+/* seckill_limit rate=1r/s [burst=0] | off; */
+
+char *
+ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_seckill_loc_conf_t  *slcf = conf;
+
+    ngx_int_t    n;
+    ngx_str_t   *value;
+    ngx_uint_t   i;
+
+    if (slcf->limit != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (ngx_strcmp(value[1].data, "off") == 0) {
+        if (cf->args->nelts > 2) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[2]);
+            return NGX_CONF_ERROR;
+        }
+
+        slcf->limit = 0;
+        slcf->limit_burst = 0;
+        return NGX_CONF_OK;
+    }
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_strncmp(value[i].data, "rate=", 5) == 0) {
+            if (ngx_http_seckill_conf_limit_rate(cf, &value[i], slcf)
+                != NGX_CONF_OK)
+            {
+                return NGX_CONF_ERROR;
+            }
+
+            continue;
+        }
+
+        if (ngx_strncmp(value[i].data, "burst=", 6) == 0) {
+            n = ngx_atoi(value[i].data + 6, value[i].len - 6);
+
+            if (n == NGX_ERROR || n > 1000) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid burst \"%V\", 0..1000 is expected",
+                                   &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            slcf->limit_burst = n;
+            continue;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                           &value[i]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (slcf->limit == NGX_CONF_UNSET_UINT) {
+        slcf->limit = 1000;
+    }
+
+    if (slcf->limit_burst == NGX_CONF_UNSET_UINT) {
+        slcf->limit_burst = 0;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* "rate=5r/s" or "rate=60r/m" as milliseconds between two requests */
+
+static char *
+ngx_http_seckill_conf_limit_rate(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_seckill_loc_conf_t *slcf)
+{
+    u_char      *p;
+    size_t       len;
+    ngx_int_t    rate;
+    ngx_uint_t   scale;
+
+    len = value->len;
+    p = value->data + len - 3;
+    scale = 0;
+
+    if (len > sizeof("rate=") - 1 + 3) {
+        if (ngx_strncmp(p, "r/s", 3) == 0) {
+            scale = 1000;
+
+        } else if (ngx_strncmp(p, "r/m", 3) == 0) {
+            scale = 60000;
+        }
+    }
+
+    rate = scale ? ngx_atoi(value->data + 5, len - 5 - 3) : NGX_ERROR;
+
+    if (rate < 1 || (ngx_uint_t) rate > scale || rate > 1000) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", "
+                           "1r/s..1000r/s or 1r/m..1000r/m is expected", value);
+        return NGX_CONF_ERROR;
+    }
+
+    slcf->limit = scale / rate;
+
+    return NGX_CONF_OK;
+}
+
+
+/* seckill_prefix string; */
+
+char *
+ngx_http_seckill_conf_prefix(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_seckill_loc_conf_t  *slcf = conf;
+
+    u_char      c;
+    ngx_str_t  *value;
+    ngx_uint_t  i;
+
+    if (slcf->prefix.data) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    for (i = 0; i < value[1].len; i++) {
+        c = value[1].data[i];
+
+        /* braces would move the hash tag of the keys */
+
+        if (c <= ' ' || c >= 0x7f || c == '{' || c == '}') {
+            break;
+        }
+    }
+
+    if (i == 0 || i > SK_PREFIX_MAX || i < value[1].len) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid prefix \"%V\", "
+                           "1..%d visible characters without braces are "
+                           "expected", &value[1], SK_PREFIX_MAX);
+        return NGX_CONF_ERROR;
+    }
+
+    slcf->prefix = value[1];
+
+    return NGX_CONF_OK;
+}

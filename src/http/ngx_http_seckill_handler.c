@@ -1,0 +1,237 @@
+
+/*
+ * The request machine: which steps a request takes, and what makes it wait and
+ * go on.  The only writer of ctx->step and ctx->wait.
+ *
+ * A step that suspends registers one wait; whoever ends the wait fills in the
+ * context and resumes, and the same step runs again with ctx->answered set.
+ */
+
+
+#include "ngx_http_seckill_admit.h"
+
+
+static ngx_int_t ngx_http_seckill_run(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_cleanup(void *data);
+
+
+ngx_int_t
+ngx_http_seckill_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                     rc;
+    ngx_http_seckill_ctx_t       *ctx;
+    ngx_http_seckill_loc_conf_t  *slcf;
+
+    slcf = ngx_http_get_module_loc_conf(r, ngx_http_seckill_module);
+
+    if (!slcf->enable || r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
+                   "http seckill handler");
+
+    ctx = ngx_pcalloc(r->pool, sizeof(ngx_http_seckill_ctx_t));
+    if (ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->conf = slcf;
+    ctx->request = r;
+    ctx->state = SK_QUEUEING;
+    ctx->verdict = SK_VERDICTS;
+
+    ngx_http_set_ctx(r, ctx, ngx_http_seckill_module);
+
+    if (ngx_http_seckill_headers(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_seckill_route(r, ctx);
+
+    if (rc == NGX_OK) {
+        rc = ngx_http_seckill_run(r, ctx);
+
+    } else if (rc == NGX_DONE) {
+        rc = ngx_http_seckill_answer(r, ctx);
+    }
+
+    if (rc == NGX_AGAIN) {
+        r->main->count++;
+        return NGX_DONE;
+    }
+
+    return rc;
+}
+
+
+/*
+ * NGX_AGAIN: suspended.  NGX_DONE: the body is being read, which has counted
+ * the request.  Else what is to be given to ngx_http_finalize_request().
+ */
+
+static ngx_int_t
+ngx_http_seckill_run(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    while (*ctx->step) {
+        rc = (*ctx->step)(r, ctx);
+
+        if (rc == NGX_OK) {
+            ctx->step++;
+            continue;
+        }
+
+        if (rc == NGX_DONE) {
+            break;
+        }
+
+        if (rc == NGX_DECLINED) {
+            /* the body is not here yet */
+            return NGX_DONE;
+        }
+
+        return rc;
+    }
+
+    return ngx_http_seckill_answer(r, ctx);
+}
+
+
+void
+ngx_http_seckill_resume(ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    c = r->connection;                  /* finalizing may free r */
+
+    ngx_http_set_log_request(c->log, r);
+
+    ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
+
+    rc = ngx_http_seckill_run(r, ctx);
+
+    if (rc != NGX_AGAIN) {
+        ngx_http_finalize_request(r, rc);
+    }
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+ngx_int_t
+ngx_http_seckill_say(ngx_http_seckill_ctx_t *ctx, sk_verdict_e verdict)
+{
+    ctx->verdict = verdict;
+    return NGX_DONE;
+}
+
+
+sk_verdict_e
+ngx_http_seckill_end_verdict(ngx_seckill_end_e end)
+{
+    return end == NGX_SECKILL_UNKNOWN ? SK_UNKNOWN : SK_BUSY;
+}
+
+
+ngx_int_t
+ngx_http_seckill_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_wait_e wait)
+{
+    ngx_http_cleanup_t  *cln;
+
+    if (!ctx->cleanup_set) {
+        cln = ngx_http_cleanup_add(r, 0);
+        if (cln == NULL) {
+            return NGX_ERROR;
+        }
+
+        cln->handler = ngx_http_seckill_cleanup;
+        cln->data = ctx;
+        ctx->cleanup_set = 1;
+    }
+
+    /* notices a client that leaves */
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_request_empty_handler;
+
+    ctx->wait = wait;
+    ctx->answered = 0;
+    ctx->failed = 0;
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_seckill_cleanup(void *data)
+{
+    ngx_http_seckill_leave(data);
+}
+
+
+static void
+ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx)
+{
+    switch (ctx->wait) {
+
+    case NGX_HTTP_SECKILL_WAIT_NONE:
+        return;
+
+    case NGX_HTTP_SECKILL_WAIT_LOAD:
+        ngx_queue_remove(&ctx->queue);
+        break;
+
+    case NGX_HTTP_SECKILL_WAIT_LANE:
+        ngx_http_seckill_lane_leave(ctx);
+        break;
+
+    case NGX_HTTP_SECKILL_WAIT_BATCH:
+        ngx_http_seckill_batch_leave(ctx);
+        break;
+
+    case NGX_HTTP_SECKILL_WAIT_CALL:
+        ngx_seckill_call_detach(ctx->call);
+        break;
+    }
+
+    ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
+}
+
+
+ngx_msec_t
+ngx_http_seckill_deadline(ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_msec_t  deadline;
+
+    if (!ctx->deadline_set) {
+        ctx->deadline_set = 1;
+        ctx->waits_until = ngx_current_msec + ctx->conf->timeout;
+    }
+
+    deadline = ngx_current_msec + ctx->conf->redis_timeout;
+
+    if ((ngx_msec_int_t) (deadline - ctx->waits_until) > 0) {
+        return ctx->waits_until;
+    }
+
+    return deadline;
+}
+
+
+ngx_seckill_redis_t *
+ngx_http_seckill_client(ngx_http_seckill_loc_conf_t *conf)
+{
+    if (conf->client == NULL) {
+        conf->client = ngx_seckill_redis_get(conf->redis,
+                                             &conf->redis_settings);
+    }
+
+    return conf->client;
+}

@@ -1,0 +1,212 @@
+
+/*
+ * What became of a purchase: asked by the result route, and for the state that
+ * goes with "already taken part".
+ */
+
+
+#include "ngx_http_seckill.h"
+
+
+/* replies of the call, in this order */
+enum {
+    RESULT_TEXT = 0,                    /* GET result */
+    RESULT_BUYER,                       /* SISMEMBER order_users */
+    RESULT_ACTIVITY                     /* EXISTS activity */
+};
+
+
+static ngx_int_t ngx_http_seckill_result_ask(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_result_failed(ngx_http_seckill_ctx_t *ctx);
+static ngx_seckill_call_t *ngx_http_seckill_result_call(
+    ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_result_done(ngx_seckill_call_t *call);
+static ngx_int_t ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
+    ngx_seckill_call_t *call);
+
+
+ngx_int_t
+ngx_http_seckill_result_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    if (!ctx->answered) {
+        return ngx_http_seckill_result_ask(r, ctx);
+    }
+
+    ctx->answered = 0;
+
+    if (ctx->failed) {
+        return ngx_http_seckill_result_failed(ctx);
+    }
+
+    if (ctx->buy) {
+        /* "repeat", with ctx->state */
+
+        if (ctx->state != SK_SUCCESS && ctx->state != SK_FAILED) {
+            ctx->state = SK_QUEUEING;
+        }
+
+        return NGX_DONE;
+    }
+
+    return ngx_http_seckill_say(ctx, ctx->state);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_result_ask(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t             rc;
+    ngx_seckill_call_t   *call;
+    ngx_seckill_redis_t  *redis;
+
+    redis = ngx_http_seckill_client(ctx->conf);
+    if (redis == NULL) {
+        return NGX_ERROR;
+    }
+
+    call = ngx_http_seckill_result_call(ctx);
+    if (call == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_seckill_wait(r, ctx, NGX_HTTP_SECKILL_WAIT_CALL);
+
+    if (rc != NGX_AGAIN) {
+        ngx_seckill_call_free(call);
+        return rc;
+    }
+
+    ctx->call = call;
+
+    if (ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call) != NGX_OK) {
+        ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
+        return ngx_http_seckill_result_failed(ctx);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+/* a buyer who posted again is not told "nothing was taken" */
+
+static ngx_int_t
+ngx_http_seckill_result_failed(ngx_http_seckill_ctx_t *ctx)
+{
+    return ngx_http_seckill_say(ctx, ctx->buy ? SK_UNKNOWN : SK_BUSY);
+}
+
+
+static ngx_seckill_call_t *
+ngx_http_seckill_result_call(ngx_http_seckill_ctx_t *ctx)
+{
+    char                 key[SK_KEY_MAX], user[SK_ID_MAX];
+    size_t               lens[3];
+    ngx_int_t            rc;
+    const char          *argv[3], *prefix;
+    ngx_seckill_call_t  *call;
+
+    call = ngx_seckill_call_create(ngx_http_seckill_result_done, ctx,
+                                   ngx_http_seckill_deadline(ctx));
+    if (call == NULL) {
+        return NULL;
+    }
+
+    prefix = (char *) ctx->conf->prefix.data;
+
+    argv[1] = key;
+    argv[2] = user;
+    lens[2] = sk_id_format(user, ctx->user);
+
+    argv[0] = "GET";
+    lens[0] = sizeof("GET") - 1;
+    lens[1] = sk_key(key, prefix, ctx->conf->prefix.len, SK_KEY_RESULT,
+                     ctx->activity, ctx->user);
+    rc = ngx_seckill_call_command(call, 2, argv, lens);
+
+    if (rc == NGX_OK) {
+        argv[0] = "SISMEMBER";
+        lens[0] = sizeof("SISMEMBER") - 1;
+        lens[1] = sk_key(key, prefix, ctx->conf->prefix.len, SK_KEY_BUYERS,
+                         ctx->activity, 0);
+        rc = ngx_seckill_call_command(call, 3, argv, lens);
+    }
+
+    if (rc == NGX_OK) {
+        argv[0] = "EXISTS";
+        lens[0] = sizeof("EXISTS") - 1;
+        lens[1] = sk_key(key, prefix, ctx->conf->prefix.len, SK_KEY_ACTIVITY,
+                         ctx->activity, 0);
+        rc = ngx_seckill_call_command(call, 2, argv, lens);
+    }
+
+    if (rc != NGX_OK) {
+        ngx_seckill_call_free(call);
+        return NULL;
+    }
+
+    return call;
+}
+
+
+static void
+ngx_http_seckill_result_done(ngx_seckill_call_t *call)
+{
+    ngx_http_seckill_ctx_t  *ctx;
+
+    ctx = call->data;
+    ctx->answered = 1;
+
+    if (call->end != NGX_SECKILL_ANSWERED
+        || ngx_http_seckill_result_read(ctx, call) != NGX_OK)
+    {
+        ctx->failed = 1;
+    }
+
+    ngx_http_seckill_resume(ctx);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
+    ngx_seckill_call_t *call)
+{
+    redisReply  *text, *buyer, *activity;
+
+    text = call->replies[RESULT_TEXT];
+    buyer = call->replies[RESULT_BUYER];
+    activity = call->replies[RESULT_ACTIVITY];
+
+    if (text->type == REDIS_REPLY_STRING) {
+        ctx->result = ngx_palloc(ctx->request->pool, sizeof(sk_result_t));
+
+        if (ctx->result == NULL
+            || sk_result_parse(ctx->result, text->str, text->len) != 0)
+        {
+            ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
+                          "seckill result of user %uL in activity %uL is "
+                          "damaged", ctx->user, ctx->activity);
+            return NGX_ERROR;
+        }
+
+        ctx->state = ctx->result->success ? SK_SUCCESS : SK_FAILED;
+        return NGX_OK;
+    }
+
+    if (buyer->type != REDIS_REPLY_INTEGER
+        || activity->type != REDIS_REPLY_INTEGER)
+    {
+        return NGX_ERROR;
+    }
+
+    if (buyer->integer) {
+        ctx->state = SK_QUEUEING;
+
+    } else {
+        /* "no purchase" is Redis' word only while it knows the activity */
+        ctx->state = activity->integer ? SK_NO_RECORD : SK_UNKNOWN_ACTIVITY;
+    }
+
+    return NGX_OK;
+}

@@ -1,0 +1,200 @@
+
+/*
+ * Path, method and headers: what is asked, before anything is looked up.  The
+ * last segments of the path decide, whatever stands before them.
+ */
+
+
+#include "ngx_http_seckill.h"
+
+
+static ngx_int_t ngx_http_seckill_route_path(ngx_str_t *uri,
+    ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_route_buy(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_request_id(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx, ngx_str_t *given);
+
+
+/* the funnel, in order */
+
+static const ngx_http_seckill_step_pt  ngx_http_seckill_buy[] = {
+    ngx_http_seckill_control_step,
+    ngx_http_seckill_facts_step,
+    ngx_http_seckill_window_step,
+    ngx_http_seckill_identify_step,
+    ngx_http_seckill_limit_step,
+    ngx_http_seckill_body_step,
+    ngx_http_seckill_admit_step,
+    ngx_http_seckill_result_step,
+    NULL
+};
+
+
+static const ngx_http_seckill_step_pt  ngx_http_seckill_result[] = {
+    ngx_http_seckill_control_step,
+    ngx_http_seckill_identify_step,
+    ngx_http_seckill_limit_step,
+    ngx_http_seckill_result_step,
+    NULL
+};
+
+
+static const ngx_http_seckill_step_pt  ngx_http_seckill_facts[] = {
+    ngx_http_seckill_control_step,
+    ngx_http_seckill_facts_step,
+    NULL
+};
+
+
+ngx_int_t
+ngx_http_seckill_route(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    if (ngx_http_seckill_route_path(&r->uri, ctx) != NGX_OK) {
+        return ngx_http_seckill_say(ctx, SK_NOT_FOUND);
+    }
+
+    if (r->method == NGX_HTTP_OPTIONS) {
+        ctx->verdict = SK_METHOD;
+        return NGX_DONE;
+    }
+
+    if (ctx->result_route) {
+        ctx->step = ngx_http_seckill_result;
+
+    } else if (r->method == NGX_HTTP_POST) {
+        return ngx_http_seckill_route_buy(r, ctx);
+
+    } else {
+        ctx->step = ngx_http_seckill_facts;
+    }
+
+    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
+        return ngx_http_seckill_say(ctx, SK_METHOD);
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_seckill_route_buy(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    ctx->buy = 1;
+    ctx->step = ngx_http_seckill_buy;
+
+    if (r->headers_in.content_length_n > (off_t) ctx->conf->body_max) {
+        return ngx_http_seckill_say(ctx, SK_TOO_LARGE);
+    }
+
+    return NGX_OK;
+}
+
+
+/* "../result/{activity}" or "../{activity}" */
+
+static ngx_int_t
+ngx_http_seckill_route_path(ngx_str_t *uri, ngx_http_seckill_ctx_t *ctx)
+{
+    size_t   len;
+    u_char  *p, *last;
+
+    last = uri->data + uri->len;
+    p = last;
+
+    while (p > uri->data && p[-1] != '/') {
+        p--;
+    }
+
+    if (sk_id_parse((char *) p, last - p, &ctx->activity) != 0) {
+        ctx->activity = 0;
+        return NGX_DECLINED;
+    }
+
+    len = p - uri->data;
+
+    if (len >= sizeof("/result/") - 1
+        && ngx_memcmp(p - (sizeof("/result/") - 1), "/result/",
+                      sizeof("/result/") - 1) == 0)
+    {
+        ctx->result_route = 1;
+    }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_seckill_headers(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_str_t         given;
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *header;
+
+    ngx_str_null(&given);
+
+    part = &r->headers_in.headers.part;
+    header = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                break;
+            }
+
+            part = part->next;
+            header = part->elts;
+            i = 0;
+        }
+
+        if (header[i].key.len == sizeof("Authorization") - 1
+            && ngx_strncasecmp(header[i].key.data, (u_char *) "Authorization",
+                               sizeof("Authorization") - 1) == 0)
+        {
+            ctx->authorization = header[i].value;
+            ctx->authorizations = ctx->authorizations ? 2 : 1;
+            continue;
+        }
+
+        if (header[i].key.len == sizeof("X-Request-ID") - 1
+            && ngx_strncasecmp(header[i].key.data, (u_char *) "X-Request-ID",
+                               sizeof("X-Request-ID") - 1) == 0)
+        {
+            given = header[i].value;
+        }
+    }
+
+    return ngx_http_seckill_request_id(r, ctx, &given);
+}
+
+
+/* the client's when it is sane, else one of ours: worker's secret and a count */
+
+static ngx_int_t
+ngx_http_seckill_request_id(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
+    ngx_str_t *given)
+{
+    static uint64_t  nonce, count;
+
+    if (given->len && sk_request_id_ok((char *) given->data, given->len)) {
+        ctx->request_id = *given;
+        return NGX_OK;
+    }
+
+    if (nonce == 0) {
+        nonce = ((uint64_t) ngx_random() << 33) ^ ((uint64_t) ngx_random() << 11)
+                ^ ((uint64_t) ngx_pid << 40) ^ (uint64_t) ngx_time();
+    }
+
+    ctx->request_id.data = ngx_pnalloc(r->pool, 32);
+    if (ctx->request_id.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->request_id.len = 32;
+    (void) ngx_sprintf(ctx->request_id.data, "%016xL%016xL", nonce, ++count);
+
+    return NGX_OK;
+}

@@ -1,0 +1,261 @@
+
+/*
+ * The shared zone's life, and its records: one tree and one LRU queue per kind.
+ * Under the mutex: look up, count, take slab memory; nothing else.
+ */
+
+
+#include "ngx_http_seckill_zone.h"
+#include "ngx_http_seckill_record.h"
+
+
+/* raised with every change of what the zone's bytes mean */
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  1
+
+
+static void ngx_http_seckill_record_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel);
+static ngx_int_t ngx_http_seckill_record_cmp(ngx_http_seckill_key_t *a,
+    ngx_http_seckill_key_t *b);
+static uint32_t ngx_http_seckill_record_hash(ngx_http_seckill_key_t *key);
+static void ngx_http_seckill_table_init(ngx_http_seckill_table_t *table);
+
+
+ngx_int_t
+ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data)
+{
+    size_t                   len;
+    ngx_uint_t               i;
+    ngx_slab_pool_t         *shpool;
+    ngx_http_seckill_shm_t  *shm;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+
+    if (data || shm_zone->shm.exists) {
+        /* a reload, or a binary upgrade's workers: adopt */
+        shm = data ? data : shpool->data;
+
+        if (shm->layout != NGX_HTTP_SECKILL_ZONE_LAYOUT) {
+            ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                          "seckill_zone \"%V\" was made by another version of "
+                          "the module, give it another name",
+                          &shm_zone->shm.name);
+            return NGX_ERROR;
+        }
+
+        shm_zone->data = shm;
+        return NGX_OK;
+    }
+
+    shm = ngx_slab_calloc(shpool, sizeof(ngx_http_seckill_shm_t));
+    if (shm == NULL) {
+        return NGX_ERROR;
+    }
+
+    shm->layout = NGX_HTTP_SECKILL_ZONE_LAYOUT;
+
+    for (i = 0; i < NGX_HTTP_SECKILL_TABLES; i++) {
+        ngx_http_seckill_table_init(&shm->tables[i]);
+    }
+
+    len = sizeof(" in seckill_zone \"\"") + shm_zone->shm.name.len;
+
+    shpool->log_ctx = ngx_slab_alloc(shpool, len);
+    if (shpool->log_ctx == NULL) {
+        return NGX_ERROR;
+    }
+
+    ngx_sprintf(shpool->log_ctx, " in seckill_zone \"%V\"%Z",
+                &shm_zone->shm.name);
+
+    /* a full zone makes room, it is no error */
+    shpool->log_nomem = 0;
+
+    shpool->data = shm;
+    shm_zone->data = shm;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_seckill_table_init(ngx_http_seckill_table_t *table)
+{
+    ngx_rbtree_init(&table->tree, &table->sentinel,
+                    ngx_http_seckill_record_insert_value);
+    ngx_queue_init(&table->lru);
+}
+
+
+static void
+ngx_http_seckill_record_insert_value(ngx_rbtree_node_t *temp,
+    ngx_rbtree_node_t *node, ngx_rbtree_node_t *sentinel)
+{
+    ngx_rbtree_node_t          **p;
+    ngx_http_seckill_record_t   *r, *t;
+
+    for ( ;; ) {
+
+        if (node->key != temp->key) {
+            p = (node->key < temp->key) ? &temp->left : &temp->right;
+
+        } else {
+            r = (ngx_http_seckill_record_t *) node;
+            t = (ngx_http_seckill_record_t *) temp;
+
+            p = (ngx_http_seckill_record_cmp(&r->key, &t->key) < 0)
+                ? &temp->left : &temp->right;
+        }
+
+        if (*p == sentinel) {
+            break;
+        }
+
+        temp = *p;
+    }
+
+    *p = node;
+    node->parent = temp;
+    node->left = sentinel;
+    node->right = sentinel;
+    ngx_rbt_red(node);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_record_cmp(ngx_http_seckill_key_t *a,
+    ngx_http_seckill_key_t *b)
+{
+    if (a->user != b->user) {
+        return a->user < b->user ? -1 : 1;
+    }
+
+    if (a->activity != b->activity) {
+        return a->activity < b->activity ? -1 : 1;
+    }
+
+    if (a->source != b->source) {
+        return a->source < b->source ? -1 : 1;
+    }
+
+    return 0;
+}
+
+
+static uint32_t
+ngx_http_seckill_record_hash(ngx_http_seckill_key_t *key)
+{
+    uint64_t  h;
+
+    /* users and activities are often consecutive: spread them */
+    h = key->user * 0x9e3779b97f4a7c15ULL;
+    h ^= (key->activity + key->source) * 0xc2b2ae3d27d4eb4fULL;
+    h ^= h >> 32;
+
+    return (uint32_t) h;
+}
+
+
+ngx_http_seckill_record_t *
+ngx_http_seckill_record_find_locked(ngx_http_seckill_table_t *table,
+    ngx_http_seckill_key_t *key)
+{
+    uint32_t                    hash;
+    ngx_int_t                   rc;
+    ngx_rbtree_node_t          *node, *sentinel;
+    ngx_http_seckill_record_t  *record;
+
+    hash = ngx_http_seckill_record_hash(key);
+
+    node = table->tree.root;
+    sentinel = table->tree.sentinel;
+
+    while (node != sentinel) {
+
+        if (hash != node->key) {
+            node = (hash < node->key) ? node->left : node->right;
+            continue;
+        }
+
+        record = (ngx_http_seckill_record_t *) node;
+        rc = ngx_http_seckill_record_cmp(key, &record->key);
+
+        if (rc == 0) {
+            ngx_queue_remove(&record->queue);
+            ngx_queue_insert_head(&table->lru, &record->queue);
+            return record;
+        }
+
+        node = (rc < 0) ? node->left : node->right;
+    }
+
+    return NULL;
+}
+
+
+ngx_http_seckill_record_t *
+ngx_http_seckill_record_create_locked(ngx_shm_zone_t *shm_zone,
+    ngx_http_seckill_table_t *table, ngx_http_seckill_key_t *key, size_t size)
+{
+    ngx_uint_t                  i, n;
+    ngx_slab_pool_t            *shpool;
+    ngx_http_seckill_shm_t     *shm;
+    ngx_http_seckill_record_t  *record;
+
+    shm = shm_zone->data;
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+
+    record = ngx_slab_calloc_locked(shpool, size);
+
+    /* room is made among users first: a fact is worth more than a limit */
+
+    for (i = 0; record == NULL && i < NGX_HTTP_SECKILL_TABLES; i++) {
+        for (n = 0; record == NULL && n < NGX_HTTP_SECKILL_EVICT; n++) {
+            if (ngx_http_seckill_record_evict_locked(shm_zone, &shm->tables[i])
+                != NGX_OK)
+            {
+                break;
+            }
+
+            record = ngx_slab_calloc_locked(shpool, size);
+        }
+    }
+
+    if (record == NULL) {
+        return NULL;
+    }
+
+    record->key = *key;
+    record->node.key = ngx_http_seckill_record_hash(key);
+
+    ngx_rbtree_insert(&table->tree, &record->node);
+    ngx_queue_insert_head(&table->lru, &record->queue);
+    table->count++;
+
+    return record;
+}
+
+
+ngx_int_t
+ngx_http_seckill_record_evict_locked(ngx_shm_zone_t *shm_zone,
+    ngx_http_seckill_table_t *table)
+{
+    ngx_queue_t                *q;
+    ngx_http_seckill_record_t  *record;
+
+    if (ngx_queue_empty(&table->lru)) {
+        return NGX_DECLINED;
+    }
+
+    q = ngx_queue_last(&table->lru);
+    record = ngx_queue_data(q, ngx_http_seckill_record_t, queue);
+
+    ngx_queue_remove(q);
+    ngx_rbtree_delete(&table->tree, &record->node);
+    table->count--;
+    table->evicted++;
+
+    ngx_slab_free_locked((ngx_slab_pool_t *) shm_zone->shm.addr, record);
+
+    return NGX_OK;
+}

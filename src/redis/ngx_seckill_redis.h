@@ -1,0 +1,126 @@
+
+/*
+ * The Redis client of a worker: hiredis' reader and formatter on nginx's own
+ * connections.  It knows sockets and calls, never a request.
+ *
+ * A client belongs to one worker and one address; it has a few connections,
+ * each pipelined.  Calls made in one turn of the event loop leave in one write.
+ * Every call ends exactly once, through its done().
+ */
+
+
+#ifndef _NGX_SECKILL_REDIS_H_INCLUDED_
+#define _NGX_SECKILL_REDIS_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+#include <ngx_event_connect.h>
+#include <hiredis/hiredis.h>
+
+#include "sk_scripts.h"
+
+
+#define NGX_SECKILL_REDIS_CONNECTIONS  16       /* most per client */
+#define NGX_SECKILL_CALL_REPLIES       4        /* most commands of one call */
+
+
+typedef struct ngx_seckill_redis_s       ngx_seckill_redis_t;
+typedef struct ngx_seckill_redis_conn_s  ngx_seckill_redis_conn_t;
+typedef struct ngx_seckill_call_s        ngx_seckill_call_t;
+
+typedef void (*ngx_seckill_call_done_pt)(ngx_seckill_call_t *call);
+
+
+/* how a call ended */
+typedef enum {
+    NGX_SECKILL_ANSWERED = 0,           /* replies[] are Redis' answer, no errors */
+    NGX_SECKILL_NOT_RUN,                /* never sent, or refused before it ran */
+    NGX_SECKILL_UNKNOWN                 /* sent, and the outcome is not known */
+} ngx_seckill_end_e;
+
+
+/* purchases and reads have connections of their own: neither waits for the other */
+typedef enum {
+    NGX_SECKILL_PURCHASES = 0,
+    NGX_SECKILL_READS
+} ngx_seckill_lane_e;
+
+
+/* what a "seckill_redis" directive says; two equal ones share a client */
+typedef struct {
+    ngx_str_t                   name;   /* the address as written */
+    struct sockaddr            *sockaddr;
+    socklen_t                   socklen;
+    ngx_uint_t                  db;
+    ngx_str_t                   user;
+    ngx_str_t                   password;
+} ngx_seckill_redis_addr_t;
+
+
+typedef struct {
+    ngx_uint_t                  connections;
+    ngx_uint_t                  max_pending;        /* calls */
+    ngx_msec_t                  connect_timeout;    /* up to the script's load */
+} ngx_seckill_redis_settings_t;
+
+
+struct ngx_seckill_call_s {
+    /* the caller's; done is NULL when the caller has gone */
+    ngx_seckill_call_done_pt    done;
+    void                       *data;
+    ngx_msec_t                  deadline;           /* in ngx_current_msec */
+
+    /* the answer, valid in done() only */
+    ngx_seckill_end_e           end;
+    redisReply                 *replies[NGX_SECKILL_CALL_REPLIES];
+    const char                 *error;              /* the reason, when not answered */
+
+    /* the Redis side's */
+    ngx_queue_t                 queue;
+    const sk_script_t          *script;             /* of an EVALSHA */
+    ngx_uint_t                  expected;           /* replies */
+    ngx_uint_t                  received;
+    char                       *buf;
+    size_t                      len;
+    size_t                      written;
+    unsigned                    resent:1;
+    unsigned                    internal:1;         /* handshake, script load */
+};
+
+
+/*
+ * The worker's client for the address, made on first use and kept until the
+ * worker ends; it does not point into the configuration.  NULL: no memory.
+ */
+ngx_seckill_redis_t *ngx_seckill_redis_get(ngx_seckill_redis_addr_t *addr,
+    ngx_seckill_redis_settings_t *settings);
+
+/* Closes every connection of the worker; calls in flight end first. */
+void ngx_seckill_redis_exit(void);
+
+/*
+ * Hands a call over.  It is owned by the Redis side from here, whatever is
+ * returned: NGX_OK, or NGX_BUSY when it has already ended as "not run" (too many
+ * pending, or Redis is known to be away) and done() was not called.
+ */
+ngx_int_t ngx_seckill_redis_send(ngx_seckill_redis_t *redis,
+    ngx_seckill_lane_e lane, ngx_uint_t hash, ngx_seckill_call_t *call);
+
+
+/* Returns NULL when out of memory.  Until it is sent the caller owns it. */
+ngx_seckill_call_t *ngx_seckill_call_create(ngx_seckill_call_done_pt done,
+    void *data, ngx_msec_t deadline);
+
+/* Appends a command to the call; each gives one reply. */
+ngx_int_t ngx_seckill_call_command(ngx_seckill_call_t *call, ngx_uint_t argc,
+    const char **argv, const size_t *lens);
+
+/* The caller lost interest; the reply is still read and dropped. */
+void ngx_seckill_call_detach(ngx_seckill_call_t *call);
+
+void ngx_seckill_call_free(ngx_seckill_call_t *call);
+
+
+#endif /* _NGX_SECKILL_REDIS_H_INCLUDED_ */

@@ -1,0 +1,215 @@
+
+/*
+ * Bytes of one connection: replies in, calls out.  What waits leaves in one
+ * writev(), what arrives is parsed as it comes.
+ */
+
+
+#include "ngx_seckill_redis_private.h"
+
+
+#define NGX_SECKILL_REDIS_READ       16384
+#define NGX_SECKILL_REDIS_REPLY_MAX  (4 * 1024 * 1024)
+#define NGX_SECKILL_REDIS_IOVS       64
+
+
+void
+ngx_seckill_redis_conn_read(ngx_event_t *rev)
+{
+    int                        rc;
+    void                      *reply;
+    u_char                     buf[NGX_SECKILL_REDIS_READ];
+    ssize_t                    n;
+    ngx_connection_t          *c;
+    ngx_seckill_redis_conn_t  *conn;
+
+    c = rev->data;
+    conn = c->data;
+
+    if (c->close) {
+        /* worker_shutdown_timeout */
+        ngx_seckill_redis_conn_fail(conn, "worker shuts down");
+        return;
+    }
+
+    do {
+        n = c->recv(c, buf, sizeof(buf));
+
+        if (n == NGX_AGAIN) {
+            break;
+        }
+
+        if (n <= 0) {
+            ngx_seckill_redis_conn_fail(conn, n ? "connection failed"
+                                                : "connection closed");
+            return;
+        }
+
+        if (redisReaderFeed(conn->reader, (char *) buf, n) != REDIS_OK
+            || conn->reader->len - conn->reader->pos
+               > NGX_SECKILL_REDIS_REPLY_MAX)
+        {
+            ngx_seckill_redis_conn_fail(conn, "reply too large");
+            return;
+        }
+
+        for ( ;; ) {
+            reply = NULL;
+            rc = redisReaderGetReply(conn->reader, &reply);
+
+            if (rc != REDIS_OK) {
+                ngx_seckill_redis_conn_fail(conn, "not the Redis protocol");
+                return;
+            }
+
+            if (reply == NULL) {
+                break;
+            }
+
+            ngx_seckill_redis_call_reply(conn, reply);
+
+            if (conn->peer.connection != c) {
+                /* the reply ended the connection */
+                return;
+            }
+        }
+
+    } while (rev->ready);
+
+    if (ngx_handle_read_event(rev, 0) != NGX_OK) {
+        ngx_seckill_redis_conn_fail(conn, "read event failed");
+    }
+}
+
+
+void
+ngx_seckill_redis_conn_write(ngx_event_t *wev)
+{
+    int                        err;
+    socklen_t                  len;
+    ngx_connection_t          *c;
+    ngx_seckill_redis_conn_t  *conn;
+
+    c = wev->data;
+    conn = c->data;
+
+    if (conn->state == NGX_SECKILL_CONN_CONNECTING) {
+        err = 0;
+        len = sizeof(int);
+
+        if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, (void *) &err, &len) == -1) {
+            err = ngx_socket_errno;
+        }
+
+        if (err) {
+            ngx_seckill_redis_conn_fail(conn, strerror(err));
+            return;
+        }
+
+        if (ngx_seckill_redis_conn_hello(conn) != NGX_OK) {
+            ngx_seckill_redis_conn_fail(conn, "handshake could not be sent");
+        }
+
+        return;
+    }
+
+    if (ngx_seckill_redis_conn_writev(conn) == NGX_ERROR) {
+        ngx_seckill_redis_conn_fail(conn, "write failed");
+    }
+}
+
+
+/*
+ * Writes the unfinished call and all that wait; before READY only the
+ * handshake, which is the first.  NGX_AGAIN: the socket is full.
+ */
+
+ngx_int_t
+ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn)
+{
+    size_t               size;
+    ssize_t              n;
+    ngx_uint_t           i, niov;
+    ngx_queue_t         *q;
+    struct iovec         iovs[NGX_SECKILL_REDIS_IOVS];
+    ngx_connection_t    *c;
+    ngx_seckill_call_t  *call, *calls[NGX_SECKILL_REDIS_IOVS];
+
+    c = conn->peer.connection;
+
+    while (c->write->ready) {
+        niov = 0;
+        size = 0;
+
+        if (!ngx_queue_empty(&conn->sent)) {
+            q = ngx_queue_last(&conn->sent);
+            call = ngx_queue_data(q, ngx_seckill_call_t, queue);
+
+            if (call->written < call->len) {
+                calls[niov++] = call;
+            }
+        }
+
+        for (q = ngx_queue_head(&conn->waiting);
+             q != ngx_queue_sentinel(&conn->waiting)
+             && niov < NGX_SECKILL_REDIS_IOVS;
+             q = ngx_queue_next(q))
+        {
+            call = ngx_queue_data(q, ngx_seckill_call_t, queue);
+
+            if (conn->state != NGX_SECKILL_CONN_READY && !call->internal) {
+                break;
+            }
+
+            calls[niov++] = call;
+        }
+
+        if (niov == 0) {
+            return NGX_OK;
+        }
+
+        for (i = 0; i < niov; i++) {
+            iovs[i].iov_base = calls[i]->buf + calls[i]->written;
+            iovs[i].iov_len = calls[i]->len - calls[i]->written;
+            size += iovs[i].iov_len;
+        }
+
+        n = writev(c->fd, iovs, niov);
+
+        if (n == -1) {
+            if (ngx_errno == NGX_EINTR) {
+                continue;
+            }
+
+            if (ngx_errno != NGX_EAGAIN) {
+                return NGX_ERROR;
+            }
+
+            c->write->ready = 0;
+            break;
+        }
+
+        if ((size_t) n < size) {
+            c->write->ready = 0;
+        }
+
+        for (i = 0; i < niov && n > 0; i++) {
+            call = calls[i];
+
+            if (call->written == 0) {
+                ngx_queue_remove(&call->queue);
+                ngx_queue_insert_tail(&conn->sent, &call->queue);
+            }
+
+            size = ngx_min((size_t) n, iovs[i].iov_len);
+            call->written += size;
+            n -= size;
+        }
+    }
+
+    if (ngx_handle_write_event(c->write, 0) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return NGX_AGAIN;
+}

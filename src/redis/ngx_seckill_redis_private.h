@@ -1,0 +1,114 @@
+
+/*
+ * What the files of src/redis share among themselves.
+ */
+
+
+#ifndef _NGX_SECKILL_REDIS_PRIVATE_H_INCLUDED_
+#define _NGX_SECKILL_REDIS_PRIVATE_H_INCLUDED_
+
+
+#include "ngx_seckill_redis.h"
+
+
+typedef enum {
+    NGX_SECKILL_CONN_IDLE = 0,          /* never tried, or waiting for its back-off */
+    NGX_SECKILL_CONN_CONNECTING,
+    NGX_SECKILL_CONN_HANDSHAKE,         /* AUTH, SELECT and the scripts are on their way */
+    NGX_SECKILL_CONN_READY
+} ngx_seckill_conn_state_e;
+
+
+/* what an error reply means for the call and for its connection */
+typedef enum {
+    NGX_SECKILL_ERROR_OTHER = 0,        /* may have run */
+    NGX_SECKILL_ERROR_NOSCRIPT,
+    NGX_SECKILL_ERROR_REFUSED,          /* did not run; the connection is fine */
+    NGX_SECKILL_ERROR_WRONG_NODE,       /* did not run; look for the master again */
+    NGX_SECKILL_ERROR_LOADING           /* did not run; come back later */
+} ngx_seckill_error_e;
+
+
+struct ngx_seckill_redis_conn_s {
+    ngx_seckill_redis_t        *redis;
+    ngx_seckill_conn_state_e    state;
+    ngx_peer_connection_t       peer;
+    redisReader                *reader;
+
+    ngx_queue_t                 waiting;    /* not on the wire yet, oldest first */
+    ngx_queue_t                 sent;       /* at least partly, oldest first */
+
+    ngx_event_t                 timer;      /* back-off, connect, handshake */
+    ngx_event_t                 deadline;   /* of the earliest call */
+    ngx_event_t                 flush;      /* posted: writes what is waiting */
+
+    ngx_msec_t                  delay;      /* of the next back-off */
+    ngx_uint_t                  failures;   /* in a row, since the last good answer */
+    unsigned                    loading_script:1;
+};
+
+
+struct ngx_seckill_redis_s {
+    ngx_queue_t                 queue;      /* of all clients of the worker */
+    ngx_seckill_redis_addr_t    addr;
+    ngx_seckill_redis_settings_t  settings;
+    ngx_uint_t                  pending;    /* calls that have not ended */
+    ngx_uint_t                  next;       /* connection for the next read */
+    unsigned                    lost:1;     /* said so in the log */
+    unsigned                    closing:1;
+    ngx_uint_t                  nconns;
+    ngx_seckill_redis_conn_t    conns[NGX_SECKILL_REDIS_CONNECTIONS];
+};
+
+
+/* conn */
+
+void ngx_seckill_redis_conn_init(ngx_seckill_redis_conn_t *conn,
+    ngx_seckill_redis_t *redis);
+
+/* Takes the call.  NGX_BUSY: the breaker is open, the call is still the caller's. */
+ngx_int_t ngx_seckill_redis_conn_send(ngx_seckill_redis_conn_t *conn,
+    ngx_seckill_call_t *call);
+
+/* The worker ends: closes, and ends what is left. */
+void ngx_seckill_redis_conn_exit(ngx_seckill_redis_conn_t *conn);
+
+/* The connection is of no use any more: closes it and tries again later. */
+void ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn,
+    const char *reason);
+
+/* Posts one write for all that waits. */
+void ngx_seckill_redis_conn_post(ngx_seckill_redis_conn_t *conn);
+
+/* Connected: sends the handshake. */
+ngx_int_t ngx_seckill_redis_conn_hello(ngx_seckill_redis_conn_t *conn);
+
+
+/* io */
+
+void ngx_seckill_redis_conn_read(ngx_event_t *rev);
+void ngx_seckill_redis_conn_write(ngx_event_t *wev);
+
+/* Writes what waits.  NGX_AGAIN: the socket is full, the rest follows. */
+ngx_int_t ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn);
+
+
+/* call */
+
+/* The next reply of the oldest sent call.  Takes the reply. */
+void ngx_seckill_redis_call_reply(ngx_seckill_redis_conn_t *conn,
+    redisReply *reply);
+
+/* Ends a call that is in no queue any more and frees it. */
+void ngx_seckill_redis_call_end(ngx_seckill_redis_t *redis,
+    ngx_seckill_call_t *call, ngx_seckill_end_e end, const char *error);
+
+/* Ends all calls of a queue. */
+void ngx_seckill_redis_call_end_all(ngx_seckill_redis_t *redis,
+    ngx_queue_t *queue, ngx_seckill_end_e end, const char *error);
+
+/* What Redis means by an error reply. */
+ngx_seckill_error_e ngx_seckill_redis_error(const redisReply *reply);
+
+
+#endif /* _NGX_SECKILL_REDIS_PRIVATE_H_INCLUDED_ */

@@ -1,0 +1,26 @@
+/*
+ * The Lua scripts, compiled in by tools/embed-lua.sh with their SHA-1.
+ */
+
+#ifndef _SK_SCRIPTS_H_INCLUDED_
+#define _SK_SCRIPTS_H_INCLUDED_
+
+#include <stddef.h>
+
+typedef enum {
+    SK_SCRIPT_ADMIT,                    /* lua/admit.lua */
+    SK_SCRIPT_PREHEAT,
+    SK_SCRIPT_SETTLE,
+    SK_SCRIPTS
+} sk_script_e;
+
+typedef struct {
+    const char  *name;
+    const char  *text;
+    size_t       len;
+    const char  *sha1;                  /* 40 hex digits */
+} sk_script_t;
+
+extern const sk_script_t  sk_scripts[SK_SCRIPTS];
+
+#endif /* _SK_SCRIPTS_H_INCLUDED_ */
