@@ -8,35 +8,68 @@
 -- string of one digit per purchase, as in src/shared/sk_verdicts_x.h; seq is
 -- the last one given, so the k-th of n accepted has seq - n + k.
 --
--- Errors: "SECKILL ..." when the sale's state is missing or damaged.  Scripts
--- do not roll back, so every type and every argument is proved before the
--- first write; after an error of this script nothing was taken.
+-- Errors: "SECKILL ..." when the sale's state is missing or damaged, and Redis'
+-- own (WRONGTYPE, OOM, READONLY ...).  Scripts do not roll back, so types,
+-- values, permissions and every argument are proved before the first write;
+-- after an error nothing was taken.
 
 local ACCEPTED, REPEAT, SOLD_OUT = "1", "2", "3"
 local NOT_STARTED, ENDED, NOT_ELIGIBLE = "4", "5", "6"
 local CLOSED, BAD_REQUEST = "7", "9"
 
-local call = redis.call
+local call, argv = redis.call, ARGV
+local find, format, sub, floor = string.find, string.format, string.sub, math.floor
 local facts, stock, buyers, orders, eligible = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local activity = ARGV[1]
+local activity, argc = argv[1], #argv
+
+local function refuse(what)
+  return redis.error_reply("SECKILL " .. what)
+end
+
+-- a decimal that a double holds exactly, or nil; Redis counts with no "007"
+local function number(text)
+  if text and #text <= 15 and (text == "0" or find(text, "^[1-9]%d*$")) then
+    return tonumber(text)
+  end
+end
+
+-- ids go to 2^64 - 1: they are never numbers here
+local function is_id(text)
+  return find(text, "^[1-9]%d*$")
+         and (#text < 20 or (#text == 20 and text <= "18446744073709551615"))
+end
+
+if #KEYS < 5 or argc < 5 or argc % 4 ~= 1 then
+  return refuse("admit takes five keys, an activity and four arguments per purchase")
+end
+if not is_id(activity) then
+  return refuse("activity is not an id")
+end
+for i = 2, argc, 4 do
+  if not is_id(argv[i]) then
+    return refuse("user is not an id")
+  end
+  if not find(argv[i + 1], "^[1-9]%d*$") then
+    return refuse("quantity is not a number")
+  end
+end
 
 -- what is sold, when, and the generation of it all
 
 local fact = call("HMGET", facts, "state", "start_ms", "end_ms", "max_quantity",
                   "epoch", "rev", "seq", "eligible")
 local state = fact[1]
-local start_ms, end_ms, max_quantity = tonumber(fact[2]), tonumber(fact[3]), tonumber(fact[4])
-local epoch, rev, seq = tonumber(fact[5]), tonumber(fact[6]), tonumber(fact[7])
+local start_ms, end_ms, max_quantity = number(fact[2]), number(fact[3]), number(fact[4])
+local epoch, rev, seq = number(fact[5]), number(fact[6]), number(fact[7])
 
 if not (state and start_ms and end_ms and max_quantity and epoch and rev and seq) then
-  return redis.error_reply("SECKILL facts of the activity are missing")
+  return refuse("facts of the activity are missing or damaged")
 end
 
-local left = call("GET", stock)
-if not left or not string.find(left, "^%d+$") then
-  return redis.error_reply("SECKILL stock is missing or not a number")
+local left = number(call("GET", stock))
+if not left then
+  return refuse("stock is missing or not a number")
 end
-left = tonumber(left)
 
 -- a wrong type is an error here, before anything is written
 call("SCARD", buyers)
@@ -46,17 +79,16 @@ if by_registration then
   call("SCARD", eligible)
 end
 
-if #ARGV < 5 or #ARGV % 4 ~= 1 then
-  return redis.error_reply("SECKILL purchases need four arguments each")
-end
-for i = 3, #ARGV, 4 do
-  if not string.find(ARGV[i], "^[1-9]%d*$") then
-    return redis.error_reply("SECKILL quantity is not a number")
-  end
+-- a Redis user that may do only half of this is refused whole; Redis 6 can't tell
+local may = redis.acl_check_cmd
+if may and not (may("SADD", buyers, activity) and may("XADD", orders, "*", "v", "1")
+                and may("DECRBY", stock, "1") and may("HSET", facts, "seq", "1")
+                and may("HSETNX", facts, "seq", "1")) then
+  return redis.error_reply("NOPERM admit needs SADD, XADD, DECRBY, HSET and HSETNX")
 end
 
 local time = call("TIME")
-local seconds, millis = tonumber(time[1]), math.floor(tonumber(time[2]) / 1000)
+local seconds, millis = tonumber(time[1]), floor(tonumber(time[2]) / 1000)
 local now_ms = seconds * 1000 + millis
 
 -- the entry as a whole: whoever did not buy before hears this
@@ -76,29 +108,29 @@ end
 -- all purchases of the batch share
 
 local function order_no_head()
-  local days = math.floor(seconds / 86400)
+  local days = floor(seconds / 86400)
   local second = seconds % 86400
   -- civil date of a day count, years beginning in March
   local z = days + 719468
-  local era = math.floor(z / 146097)
+  local era = floor(z / 146097)
   local doe = z - era * 146097
-  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524)
-                          - math.floor(doe / 146096)) / 365)
-  local doy = doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))
-  local mp = math.floor((5 * doy + 2) / 153)
-  local day = doy - math.floor((153 * mp + 2) / 5) + 1
+  local yoe = floor((doe - floor(doe / 1460) + floor(doe / 36524)
+                     - floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + floor(yoe / 4) - floor(yoe / 100))
+  local mp = floor((5 * doy + 2) / 153)
+  local day = doy - floor((153 * mp + 2) / 5) + 1
   local month = mp < 10 and mp + 3 or mp - 9
   local year = yoe + era * 400 + (month <= 2 and 1 or 0)
-  return string.format("%02d%02d%02d%02d%02d%02d%03d%06d", year % 100, month, day,
-                       math.floor(second / 3600), math.floor(second / 60) % 60, second % 60,
-                       millis, tonumber(string.sub(activity, -6)))
+  return format("%02d%02d%02d%02d%02d%02d%03d%06d", year % 100, month, day,
+                floor(second / 3600), floor(second / 60) % 60, second % 60,
+                millis, tonumber(sub(activity, -6)))
 end
 
 local verdicts, count, taken = {}, 0, 0
-local head
+local head, accepted_ms
 
-for i = 2, #ARGV, 4 do
-  local user, quantity = ARGV[i], tonumber(ARGV[i + 1])
+for i = 2, argc, 4 do
+  local user, quantity = argv[i], tonumber(argv[i + 1])
   local verdict = gate
 
   if not verdict then
@@ -120,17 +152,17 @@ for i = 2, #ARGV, 4 do
     verdict = REPEAT
 
   else
+    if not head then
+      head, accepted_ms = order_no_head(), format("%d", now_ms)
+    end
     verdict = ACCEPTED
-    head = head or order_no_head()
     left = left - quantity
     taken = taken + quantity
     seq = seq + 1
     call("XADD", orders, "*", "v", "1", "user", user, "activity", activity,
-         "quantity", ARGV[i + 1], "epoch", epoch, "seq", seq,
-         "order_no", string.format("%s%07d%04d", head, seq % 10000000,
-                                   tonumber(string.sub(user, -4))),
-         "accepted_ms", string.format("%.0f", now_ms), "request_id", ARGV[i + 2],
-         "ext", ARGV[i + 3])
+         "quantity", argv[i + 1], "epoch", fact[5], "seq", format("%d", seq),
+         "order_no", format("%s%07d%04d", head, seq % 10000000, sub(user, -4)),
+         "accepted_ms", accepted_ms, "request_id", argv[i + 2], "ext", argv[i + 3])
   end
 
   count = count + 1
@@ -140,6 +172,15 @@ end
 if taken > 0 then
   call("DECRBY", stock, taken)
   call("HSET", facts, "seq", seq)
+
+else
+  -- a demoted or cut off node has no word of its own on what is sold out: a
+  -- write that changes nothing asks.  Full memory or disk leave the word valid.
+  local word = redis.pcall("HSETNX", facts, "state", state)
+  if type(word) == "table" and (find(word.err, "READONLY", 1, true)
+                                or find(word.err, "NOREPLICAS", 1, true)) then
+    return word
+  end
 end
 
 return { now_ms, epoch, rev, seq, left, table.concat(verdicts) }

@@ -111,6 +111,7 @@ typedef struct {
     unsigned                     known:1;       /* 0: there is no such activity */
     unsigned                     closed:1;
     unsigned                     settled:1;
+    unsigned                     sold_out:1;    /* on Redis' word */
 } ngx_http_seckill_facts_t;
 
 
@@ -232,11 +233,16 @@ ngx_int_t ngx_http_seckill_window_step(ngx_http_request_t *r,
 ngx_int_t ngx_http_seckill_identify_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_user.c */
-ngx_int_t ngx_http_seckill_limit_step(ngx_http_request_t *r,
+ngx_int_t ngx_http_seckill_user_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+/* ctx->result is final: this node answers the user from memory from now on. */
+void ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx);
 /* The request turned out not to have been one: gives the charge back. */
 void ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx);
 
+/* ngx_http_seckill_sold_out.c */
+ngx_int_t ngx_http_seckill_sold_out_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_body.c */
 ngx_int_t ngx_http_seckill_body_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);

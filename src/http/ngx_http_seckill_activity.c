@@ -9,7 +9,7 @@
 
 
 #include "ngx_http_seckill_load.h"
-#include "ngx_http_seckill_record.h"
+#include "ngx_http_seckill_sold_out.h"
 
 
 /* ids of no activity that a node remembers */
@@ -27,12 +27,6 @@ typedef struct {
 } ngx_http_seckill_control_record_t;
 
 
-typedef struct {
-    ngx_http_seckill_record_t    record;
-    ngx_msec_t                   asked;
-    ngx_msec_t                   claimed;
-    ngx_http_seckill_facts_t     facts;
-} ngx_http_seckill_facts_record_t;
 
 
 typedef struct {
@@ -47,6 +41,10 @@ static ngx_http_seckill_freshness_e ngx_http_seckill_freshness(
 static ngx_int_t ngx_http_seckill_activity_negative_locked(
     ngx_http_seckill_shm_t *shm, ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_key_t *key, uint64_t control_rev);
+static void ngx_http_seckill_activity_set_negative_locked(
+    ngx_http_seckill_loc_conf_t *conf, ngx_http_seckill_shm_t *shm,
+    ngx_http_seckill_key_t *key, ngx_http_seckill_facts_t *facts,
+    ngx_msec_t asked);
 
 
 ngx_int_t
@@ -122,8 +120,8 @@ ngx_http_seckill_facts_step(ngx_http_request_t *r,
 
 
 /*
- * Only what is certain: near the start Redis decides, and after the end it
- * does too, for it knows who bought.
+ * Only what is certain: near the start and the end Redis decides.  Whoever
+ * comes after the end may have bought: the step "sold out" knows.
  */
 
 ngx_int_t
@@ -198,21 +196,18 @@ ngx_http_seckill_freshness_e
 ngx_http_seckill_zone_control(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_control_t *control)
 {
-    ngx_slab_pool_t                    *shpool;
     ngx_http_seckill_key_t              key;
     ngx_http_seckill_shm_t             *shm;
     ngx_http_seckill_freshness_e        fresh;
     ngx_http_seckill_control_record_t  *record;
 
-    shm = conf->shm_zone->data;
-    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
     fresh = NGX_HTTP_SECKILL_MISSING;
 
     key.source = conf->source;
     key.activity = 0;
     key.user = 0;
 
-    ngx_shmtx_lock(&shpool->mutex);
+    shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
     record = (ngx_http_seckill_control_record_t *)
              ngx_http_seckill_record_find_locked(
@@ -224,7 +219,7 @@ ngx_http_seckill_zone_control(ngx_http_seckill_loc_conf_t *conf,
         *control = record->control;
     }
 
-    ngx_shmtx_unlock(&shpool->mutex);
+    ngx_http_seckill_zone_unlock(conf->shm_zone);
 
     return fresh;
 }
@@ -234,21 +229,17 @@ void
 ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_control_t *control, ngx_msec_t asked)
 {
-    ngx_slab_pool_t                    *shpool;
     ngx_http_seckill_key_t              key;
     ngx_http_seckill_shm_t             *shm;
     ngx_http_seckill_table_t           *table;
     ngx_http_seckill_control_record_t  *record;
 
-    shm = conf->shm_zone->data;
-    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
-    table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
-
     key.source = conf->source;
     key.activity = 0;
     key.user = 0;
 
-    ngx_shmtx_lock(&shpool->mutex);
+    shm = ngx_http_seckill_zone_lock(conf->shm_zone);
+    table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
 
     record = (ngx_http_seckill_control_record_t *)
              ngx_http_seckill_record_find_locked(table, &key);
@@ -266,7 +257,7 @@ ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
         record->control = *control;
     }
 
-    ngx_shmtx_unlock(&shpool->mutex);
+    ngx_http_seckill_zone_unlock(conf->shm_zone);
 }
 
 
@@ -274,21 +265,18 @@ ngx_http_seckill_freshness_e
 ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
     uint64_t activity, uint64_t control_rev, ngx_http_seckill_facts_t *facts)
 {
-    ngx_slab_pool_t                  *shpool;
     ngx_http_seckill_key_t            key;
     ngx_http_seckill_shm_t           *shm;
     ngx_http_seckill_freshness_e      fresh;
     ngx_http_seckill_facts_record_t  *record;
 
-    shm = conf->shm_zone->data;
-    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
     fresh = NGX_HTTP_SECKILL_MISSING;
 
     key.source = conf->source;
     key.activity = activity;
     key.user = 0;
 
-    ngx_shmtx_lock(&shpool->mutex);
+    shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
     record = (ngx_http_seckill_facts_record_t *)
              ngx_http_seckill_record_find_locked(
@@ -309,7 +297,7 @@ ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
         facts->known = 0;
     }
 
-    ngx_shmtx_unlock(&shpool->mutex);
+    ngx_http_seckill_zone_unlock(conf->shm_zone);
 
     return fresh;
 }
@@ -343,52 +331,26 @@ void
 ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
     uint64_t activity, ngx_http_seckill_facts_t *facts, ngx_msec_t asked)
 {
-    ngx_slab_pool_t                  *shpool;
     ngx_http_seckill_key_t            key;
     ngx_http_seckill_shm_t           *shm;
-    ngx_http_seckill_table_t         *table, *negatives;
-    ngx_http_seckill_negative_t      *negative;
+    ngx_http_seckill_table_t         *table;
     ngx_http_seckill_facts_record_t  *record;
-
-    shm = conf->shm_zone->data;
-    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
-    table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
-    negatives = &shm->tables[NGX_HTTP_SECKILL_NEGATIVES];
 
     key.source = conf->source;
     key.activity = activity;
     key.user = 0;
 
-    ngx_shmtx_lock(&shpool->mutex);
+    shm = ngx_http_seckill_zone_lock(conf->shm_zone);
+    table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
 
     record = (ngx_http_seckill_facts_record_t *)
              ngx_http_seckill_record_find_locked(table, &key);
 
     if (record == NULL && !facts->known) {
-        negative = (ngx_http_seckill_negative_t *)
-                   ngx_http_seckill_record_find_locked(negatives, &key);
+        ngx_http_seckill_activity_set_negative_locked(conf, shm, &key, facts,
+                                                      asked);
 
-        if (negative == NULL) {
-            if (negatives->count >= NGX_HTTP_SECKILL_NEGATIVES_MAX) {
-                (void) ngx_http_seckill_record_evict_locked(conf->shm_zone,
-                                                            negatives);
-            }
-
-            negative = (ngx_http_seckill_negative_t *)
-                       ngx_http_seckill_record_create_locked(conf->shm_zone,
-                           negatives, &key,
-                           sizeof(ngx_http_seckill_negative_t));
-        }
-
-        if (negative) {
-            negative->asked = asked;
-            negative->control_rev = facts->control_rev;
-        }
-
-        goto done;
-    }
-
-    if (record == NULL) {
+    } else if (record == NULL) {
         record = (ngx_http_seckill_facts_record_t *)
                  ngx_http_seckill_record_create_locked(conf->shm_zone, table,
                      &key, sizeof(ngx_http_seckill_facts_record_t));
@@ -397,11 +359,41 @@ ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
     if (record && (record->asked == 0
                    || (ngx_msec_int_t) (asked - record->asked) >= 0))
     {
+        ngx_http_seckill_sold_out_refresh_locked(shm, record, facts, asked);
+
         record->asked = asked;
         record->facts = *facts;
     }
 
-done:
+    ngx_http_seckill_zone_unlock(conf->shm_zone);
+}
 
-    ngx_shmtx_unlock(&shpool->mutex);
+
+static void
+ngx_http_seckill_activity_set_negative_locked(ngx_http_seckill_loc_conf_t *conf,
+    ngx_http_seckill_shm_t *shm, ngx_http_seckill_key_t *key,
+    ngx_http_seckill_facts_t *facts, ngx_msec_t asked)
+{
+    ngx_http_seckill_table_t     *table;
+    ngx_http_seckill_negative_t  *negative;
+
+    table = &shm->tables[NGX_HTTP_SECKILL_NEGATIVES];
+
+    negative = (ngx_http_seckill_negative_t *)
+               ngx_http_seckill_record_find_locked(table, key);
+
+    if (negative == NULL) {
+        if (table->count >= NGX_HTTP_SECKILL_NEGATIVES_MAX) {
+            (void) ngx_http_seckill_record_evict_locked(conf->shm_zone, table);
+        }
+
+        negative = (ngx_http_seckill_negative_t *)
+                   ngx_http_seckill_record_create_locked(conf->shm_zone, table,
+                       key, sizeof(ngx_http_seckill_negative_t));
+    }
+
+    if (negative) {
+        negative->asked = asked;
+        negative->control_rev = facts->control_rev;
+    }
 }

@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_sold_out.h"
 
 
 #define NGX_HTTP_SECKILL_LANES  256             /* buckets, a power of 2 */
@@ -491,6 +492,12 @@ ngx_http_seckill_batch_verdicts(ngx_http_seckill_batch_t *batch,
         if (verdict == SK_ACCEPTED) {
             seq--;
         }
+    }
+
+    if (reply->element[4]->integer == 0) {
+        ngx_http_seckill_sold_out_set(batch->lane->conf, batch->lane->activity,
+                                      (uint64_t) reply->element[1]->integer,
+                                      (uint64_t) reply->element[2]->integer);
     }
 
     for (i = 0; i < batch->n; i++) {

@@ -235,7 +235,7 @@ ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx, u_char *p)
                        ctx->activity, facts->product_id,
                        (size_t) facts->price_len, facts->price,
                        facts->start_ms, facts->end_ms, state,
-                       facts->stock == 0 ? "true" : "false",
+                       facts->sold_out ? "true" : "false",
                        facts->max_quantity);
 }
 

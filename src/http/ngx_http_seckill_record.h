@@ -16,10 +16,11 @@
 #define NGX_HTTP_SECKILL_EVICT      16
 
 /* the order in which room is made */
-#define NGX_HTTP_SECKILL_USERS      0
-#define NGX_HTTP_SECKILL_NEGATIVES  1       /* ids that are no activity */
-#define NGX_HTTP_SECKILL_FACTS      2       /* and control, as activity 0 */
-#define NGX_HTTP_SECKILL_TABLES     3
+#define NGX_HTTP_SECKILL_SESSIONS   0       /* opaque tokens */
+#define NGX_HTTP_SECKILL_USERS      1
+#define NGX_HTTP_SECKILL_NEGATIVES  2       /* ids that are no activity */
+#define NGX_HTTP_SECKILL_FACTS      3       /* and control, as activity 0 */
+#define NGX_HTTP_SECKILL_TABLES     4
 
 
 typedef struct {
@@ -38,11 +39,44 @@ typedef struct {
 } ngx_http_seckill_table_t;
 
 
+/* memory for the buyers' filters, in chunks; see ngx_http_seckill_buyers.c */
+typedef struct {
+    u_char                      *used;      /* one byte per chunk */
+    uint32_t                    *slots;
+    ngx_uint_t                   chunks;
+    ngx_uint_t                   in_use;
+} ngx_http_seckill_arena_t;
+
+
+/* a run of chunks; n 0: none */
+typedef struct {
+    uint32_t                     first;
+    uint32_t                     n;
+} ngx_http_seckill_run_t;
+
+
+/* counted since the zone was made */
+typedef struct {
+    ngx_uint_t                   resets;    /* after a death inside the lock */
+    ngx_atomic_t                 verdicts[SK_VERDICTS];
+} ngx_http_seckill_count_t;
+
+
 typedef struct {
     ngx_uint_t                   layout;
+    ngx_uint_t                   dirty;     /* somebody is inside the lock */
     ngx_http_seckill_table_t     tables[NGX_HTTP_SECKILL_TABLES];
+    ngx_http_seckill_arena_t     buyers;
+    ngx_http_seckill_count_t     count;
 } ngx_http_seckill_shm_t;
 
+
+/*
+ * Every look into the zone stands between these.  Nothing that can block or
+ * log in between; no pointer is kept.
+ */
+ngx_http_seckill_shm_t *ngx_http_seckill_zone_lock(ngx_shm_zone_t *shm_zone);
+void ngx_http_seckill_zone_unlock(ngx_shm_zone_t *shm_zone);
 
 /* Found records become the last used. */
 ngx_http_seckill_record_t *ngx_http_seckill_record_find_locked(
@@ -56,6 +90,29 @@ ngx_http_seckill_record_t *ngx_http_seckill_record_create_locked(
 /* Frees the least used record.  NGX_DECLINED: there is none. */
 ngx_int_t ngx_http_seckill_record_evict_locked(ngx_shm_zone_t *shm_zone,
     ngx_http_seckill_table_t *table);
+
+
+/* ngx_http_seckill_buyers.c: the filters' memory */
+
+/* Bytes of the arena in a zone of that size. */
+size_t ngx_http_seckill_buyers_size(size_t zone_size);
+
+void ngx_http_seckill_buyers_init(ngx_http_seckill_arena_t *arena,
+    u_char *memory, size_t size);
+
+/* Empty room for n buyers; run->n is 0 when there is none. */
+void ngx_http_seckill_buyers_take_locked(ngx_http_seckill_arena_t *arena,
+    ngx_http_seckill_run_t *run, uint64_t n);
+void ngx_http_seckill_buyers_give_locked(ngx_http_seckill_arena_t *arena,
+    ngx_http_seckill_run_t *run);
+
+/* NGX_ERROR: does not fit, the filter is of no use. */
+ngx_int_t ngx_http_seckill_buyers_add(ngx_http_seckill_arena_t *arena,
+    ngx_http_seckill_run_t *run, uint64_t user);
+
+/* 0: surely not added. */
+ngx_uint_t ngx_http_seckill_buyers_has(ngx_http_seckill_arena_t *arena,
+    ngx_http_seckill_run_t *run, uint64_t user);
 
 
 #endif /* _NGX_HTTP_SECKILL_RECORD_H_INCLUDED_ */

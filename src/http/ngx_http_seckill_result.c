@@ -191,6 +191,7 @@ ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
         }
 
         ctx->state = ctx->result->success ? SK_SUCCESS : SK_FAILED;
+        ngx_http_seckill_user_remember(ctx);
         return NGX_OK;
     }
 

@@ -23,7 +23,8 @@ static const ngx_http_seckill_step_pt  ngx_http_seckill_buy[] = {
     ngx_http_seckill_facts_step,
     ngx_http_seckill_window_step,
     ngx_http_seckill_identify_step,
-    ngx_http_seckill_limit_step,
+    ngx_http_seckill_user_step,
+    ngx_http_seckill_sold_out_step,
     ngx_http_seckill_body_step,
     ngx_http_seckill_admit_step,
     ngx_http_seckill_result_step,
@@ -34,7 +35,7 @@ static const ngx_http_seckill_step_pt  ngx_http_seckill_buy[] = {
 static const ngx_http_seckill_step_pt  ngx_http_seckill_result[] = {
     ngx_http_seckill_control_step,
     ngx_http_seckill_identify_step,
-    ngx_http_seckill_limit_step,
+    ngx_http_seckill_user_step,
     ngx_http_seckill_result_step,
     NULL
 };

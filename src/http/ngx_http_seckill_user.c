@@ -1,7 +1,7 @@
 
 /*
- * Records of users in the zone: their limits.  LRU and bounded; when the zone
- * is full the least used makes room.
+ * Records of users in the zone: their limits, and the order of those who have
+ * one.  LRU and bounded; when the zone is full the least used makes room.
  */
 
 
@@ -12,41 +12,79 @@
 #define NGX_HTTP_SECKILL_RESULT_INTERVAL  100
 #define NGX_HTTP_SECKILL_RESULT_BURST     20
 
+/* which limit of a user */
+#define NGX_HTTP_SECKILL_LIMIT_BUY     0
+#define NGX_HTTP_SECKILL_LIMIT_RESULT  1
+#define NGX_HTTP_SECKILL_LIMITS        2
 
+
+/* 120 bytes: the slab's slot has 128 */
 typedef struct {
     ngx_http_seckill_record_t    record;
-    ngx_msec_t                   until[NGX_HTTP_SECKILL_LIMITS];
+    uint32_t                     until[NGX_HTTP_SECKILL_LIMITS];
+    uint64_t                     order_no[2];   /* 16 digits each */
+    uint64_t                     order_id;      /* 0: no order that we know of */
 } ngx_http_seckill_user_t;
 
 
+static ngx_uint_t ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_user_t *user, sk_result_t *result);
+static ngx_msec_t ngx_http_seckill_user_charge(ngx_http_seckill_user_t *user,
+    ngx_uint_t which, ngx_msec_t interval, ngx_uint_t burst);
 static ngx_http_seckill_user_t *ngx_http_seckill_user_locked(
-    ngx_http_seckill_loc_conf_t *conf, ngx_http_seckill_key_t *key);
+    ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_shm_t *shm);
 
+
+/*
+ * A user whose order this node knows is answered at once: an order is final.
+ * Everybody else is charged.
+ */
 
 ngx_int_t
-ngx_http_seckill_limit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
-    ngx_msec_t               left;
-    ngx_http_seckill_key_t   key;
+    ngx_msec_t                left;
+    ngx_uint_t                ordered;
+    sk_result_t               result;
+    ngx_http_seckill_shm_t   *shm;
+    ngx_http_seckill_user_t  *user;
 
-    if (ctx->conf->limit == 0) {
-        return NGX_OK;
-    }
+    left = 0;
+    ordered = 0;
 
-    key.source = ctx->conf->source;
-    key.activity = ctx->activity;
-    key.user = ctx->user;
+    shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
-    if (ctx->buy) {
-        left = ngx_http_seckill_zone_charge(ctx->conf, &key,
-                                            NGX_HTTP_SECKILL_LIMIT_BUY,
-                                            ctx->conf->limit,
-                                            ctx->conf->limit_burst);
-    } else {
-        left = ngx_http_seckill_zone_charge(ctx->conf, &key,
+    user = ngx_http_seckill_user_locked(ctx, shm);
+
+    if (user) {
+        ordered = ngx_http_seckill_user_ordered(ctx, user, &result);
+
+        if (!ordered && ctx->conf->limit) {
+            left = ctx->buy
+                   ? ngx_http_seckill_user_charge(user,
+                                                  NGX_HTTP_SECKILL_LIMIT_BUY,
+                                                  ctx->conf->limit,
+                                                  ctx->conf->limit_burst)
+                   : ngx_http_seckill_user_charge(user,
                                             NGX_HTTP_SECKILL_LIMIT_RESULT,
                                             NGX_HTTP_SECKILL_RESULT_INTERVAL,
                                             NGX_HTTP_SECKILL_RESULT_BURST);
+            ctx->limited = (left == 0 && ctx->buy);
+        }
+    }
+
+    ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
+
+    if (ordered) {
+        ctx->result = ngx_palloc(r->pool, sizeof(sk_result_t));
+        if (ctx->result == NULL) {
+            return NGX_ERROR;
+        }
+
+        *ctx->result = result;
+        ctx->state = SK_SUCCESS;
+
+        return ngx_http_seckill_say(ctx, ctx->buy ? SK_REPEAT : SK_SUCCESS);
     }
 
     if (left) {
@@ -54,16 +92,65 @@ ngx_http_seckill_limit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         return ngx_http_seckill_say(ctx, SK_LIMITED);
     }
 
-    ctx->limited = ctx->buy;
-
     return NGX_OK;
+}
+
+
+void
+ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx)
+{
+    u_char                   *no;
+    ngx_int_t                 head, tail;
+    ngx_http_seckill_shm_t   *shm;
+    ngx_http_seckill_user_t  *user;
+
+    no = (u_char *) ctx->result->order_no;
+
+    head = ngx_atoi(no, SK_ORDER_NO_LEN / 2);
+    tail = ngx_atoi(no + SK_ORDER_NO_LEN / 2, SK_ORDER_NO_LEN / 2);
+
+    if (!ctx->result->success || head == NGX_ERROR || tail == NGX_ERROR) {
+        return;
+    }
+
+    shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
+
+    user = ngx_http_seckill_user_locked(ctx, shm);
+
+    if (user) {
+        user->order_id = ctx->result->order_id;
+        user->order_no[0] = (uint64_t) head;
+        user->order_no[1] = (uint64_t) tail;
+    }
+
+    ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
+}
+
+
+static ngx_uint_t
+ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_user_t *user, sk_result_t *result)
+{
+    if (user->order_id == 0) {
+        return 0;
+    }
+
+    ngx_memzero(result, sizeof(sk_result_t));
+
+    result->success = 1;
+    result->order_id = user->order_id;
+    (void) ngx_sprintf((u_char *) result->order_no, "%016uL%016uL",
+                       user->order_no[0], user->order_no[1]);
+
+    return 1;
 }
 
 
 void
 ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx)
 {
-    ngx_http_seckill_key_t  key;
+    ngx_http_seckill_shm_t   *shm;
+    ngx_http_seckill_user_t  *user;
 
     if (!ctx->limited) {
         return;
@@ -71,103 +158,78 @@ ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx)
 
     ctx->limited = 0;
 
-    key.source = ctx->conf->source;
-    key.activity = ctx->activity;
-    key.user = ctx->user;
+    shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
-    ngx_http_seckill_zone_refund(ctx->conf, &key, NGX_HTTP_SECKILL_LIMIT_BUY,
-                                 ctx->conf->limit);
+    user = ngx_http_seckill_user_locked(ctx, shm);
+
+    if (user) {
+        user->until[NGX_HTTP_SECKILL_LIMIT_BUY] -= (uint32_t) ctx->conf->limit;
+    }
+
+    ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
 }
 
 
 /*
- * until: when the requests that have passed would all have been made at the
- * allowed rate.  One more may pass while that is no more than "burst" intervals
- * ahead of now.
+ * The generic cell rate algorithm, in milliseconds.  until: when the requests
+ * that have passed would all have been made at the allowed rate; one more may
+ * pass while that is no more than "burst" intervals ahead of now.  Returns 0,
+ * or the time until one would pass.
  */
 
-ngx_msec_t
-ngx_http_seckill_zone_charge(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_key_t *key, ngx_uint_t which, ngx_msec_t interval,
-    ngx_uint_t burst)
+static ngx_msec_t
+ngx_http_seckill_user_charge(ngx_http_seckill_user_t *user, ngx_uint_t which,
+    ngx_msec_t interval, ngx_uint_t burst)
 {
-    ngx_msec_t                now, left;
-    ngx_msec_int_t            ahead;
-    ngx_slab_pool_t          *shpool;
-    ngx_http_seckill_user_t  *user;
+    int64_t   ahead;
+    uint32_t  now;
 
-    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
-    now = ngx_current_msec;
-    left = 0;
+    /* the clock's lower half wraps in 49 days, differences do not care */
 
-    ngx_shmtx_lock(&shpool->mutex);
+    now = (uint32_t) ngx_current_msec;
+    ahead = (int32_t) (user->until[which] - now);
 
-    user = ngx_http_seckill_user_locked(conf, key);
-
-    if (user) {
-        ahead = (ngx_msec_int_t) (user->until[which] - now);
-
-        if (ahead < 0) {
-            ahead = 0;
-        }
-
-        if (ahead > (ngx_msec_int_t) (interval * burst)) {
-            left = ahead - interval * burst;
-
-        } else {
-            user->until[which] = now + ahead + interval;
-        }
+    if (ahead < 0) {
+        ahead = 0;
     }
 
-    ngx_shmtx_unlock(&shpool->mutex);
+    if (ahead > (int64_t) (interval * burst)) {
+        return (ngx_msec_t) (ahead - (int64_t) (interval * burst));
+    }
 
-    return left;
+    user->until[which] = now + (uint32_t) ahead + (uint32_t) interval;
+
+    return 0;
 }
 
 
-void
-ngx_http_seckill_zone_refund(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_key_t *key, ngx_uint_t which, ngx_msec_t interval)
-{
-    ngx_slab_pool_t          *shpool;
-    ngx_http_seckill_user_t  *user;
-
-    shpool = (ngx_slab_pool_t *) conf->shm_zone->shm.addr;
-
-    ngx_shmtx_lock(&shpool->mutex);
-
-    user = ngx_http_seckill_user_locked(conf, key);
-
-    if (user) {
-        user->until[which] -= interval;
-    }
-
-    ngx_shmtx_unlock(&shpool->mutex);
-}
-
+/* found or made; NULL: the zone has no room, and the request passes */
 
 static ngx_http_seckill_user_t *
-ngx_http_seckill_user_locked(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_key_t *key)
+ngx_http_seckill_user_locked(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_shm_t *shm)
 {
-    ngx_uint_t                  i;
-    ngx_http_seckill_shm_t     *shm;
-    ngx_http_seckill_user_t    *user;
-    ngx_http_seckill_table_t   *table;
+    ngx_uint_t                 i;
+    ngx_http_seckill_key_t     key;
+    ngx_http_seckill_user_t   *user;
+    ngx_http_seckill_table_t  *table;
 
-    shm = conf->shm_zone->data;
+    key.source = ctx->conf->source;
+    key.activity = ctx->activity;
+    key.user = ctx->user;
+
     table = &shm->tables[NGX_HTTP_SECKILL_USERS];
 
     user = (ngx_http_seckill_user_t *)
-           ngx_http_seckill_record_find_locked(table, key);
+           ngx_http_seckill_record_find_locked(table, &key);
 
     if (user == NULL) {
         user = (ngx_http_seckill_user_t *)
-               ngx_http_seckill_record_create_locked(conf->shm_zone, table, key,
-                                               sizeof(ngx_http_seckill_user_t));
+               ngx_http_seckill_record_create_locked(ctx->conf->shm_zone, table,
+                                        &key, sizeof(ngx_http_seckill_user_t));
         if (user) {
             for (i = 0; i < NGX_HTTP_SECKILL_LIMITS; i++) {
-                user->until[i] = ngx_current_msec;
+                user->until[i] = (uint32_t) ngx_current_msec;
             }
         }
     }

@@ -6,11 +6,11 @@
 
 
 #include "ngx_http_seckill_zone.h"
-#include "ngx_http_seckill_record.h"
+#include "ngx_http_seckill_sold_out.h"
 
 
 /* raised with every change of what the zone's bytes mean */
-#define NGX_HTTP_SECKILL_ZONE_LAYOUT  1
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  2
 
 
 static void ngx_http_seckill_record_insert_value(ngx_rbtree_node_t *temp,
@@ -18,14 +18,15 @@ static void ngx_http_seckill_record_insert_value(ngx_rbtree_node_t *temp,
 static ngx_int_t ngx_http_seckill_record_cmp(ngx_http_seckill_key_t *a,
     ngx_http_seckill_key_t *b);
 static uint32_t ngx_http_seckill_record_hash(ngx_http_seckill_key_t *key);
+static ngx_http_seckill_shm_t *ngx_http_seckill_zone_create(
+    ngx_shm_zone_t *shm_zone);
+static void ngx_http_seckill_zone_reset_locked(ngx_shm_zone_t *shm_zone);
 static void ngx_http_seckill_table_init(ngx_http_seckill_table_t *table);
 
 
 ngx_int_t
 ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 {
-    size_t                   len;
-    ngx_uint_t               i;
     ngx_slab_pool_t         *shpool;
     ngx_http_seckill_shm_t  *shm;
 
@@ -47,10 +48,37 @@ ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         return NGX_OK;
     }
 
-    shm = ngx_slab_calloc(shpool, sizeof(ngx_http_seckill_shm_t));
+    shm = ngx_http_seckill_zone_create(shm_zone);
     if (shm == NULL) {
         return NGX_ERROR;
     }
+
+    shm_zone->data = shm;
+
+    return NGX_OK;
+}
+
+
+/* the first allocation of an empty slab pool: always at the same address */
+
+static ngx_http_seckill_shm_t *
+ngx_http_seckill_zone_create(ngx_shm_zone_t *shm_zone)
+{
+    size_t                   size;
+    ngx_uint_t               i;
+    ngx_slab_pool_t         *shpool;
+    ngx_http_seckill_shm_t  *shm;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+
+    size = ngx_http_seckill_buyers_size(shm_zone->shm.size);
+
+    shm = ngx_slab_alloc_locked(shpool, sizeof(ngx_http_seckill_shm_t) + size);
+    if (shm == NULL) {
+        return NULL;
+    }
+
+    ngx_memzero(shm, sizeof(ngx_http_seckill_shm_t));
 
     shm->layout = NGX_HTTP_SECKILL_ZONE_LAYOUT;
 
@@ -58,11 +86,13 @@ ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         ngx_http_seckill_table_init(&shm->tables[i]);
     }
 
-    len = sizeof(" in seckill_zone \"\"") + shm_zone->shm.name.len;
+    ngx_http_seckill_buyers_init(&shm->buyers, (u_char *) (shm + 1), size);
 
-    shpool->log_ctx = ngx_slab_alloc(shpool, len);
+    shpool->log_ctx = ngx_slab_alloc_locked(shpool,
+                                            sizeof(" in seckill_zone \"\"")
+                                            + shm_zone->shm.name.len);
     if (shpool->log_ctx == NULL) {
-        return NGX_ERROR;
+        return NULL;
     }
 
     ngx_sprintf(shpool->log_ctx, " in seckill_zone \"%V\"%Z",
@@ -70,11 +100,78 @@ ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     /* a full zone makes room, it is no error */
     shpool->log_nomem = 0;
-
     shpool->data = shm;
-    shm_zone->data = shm;
 
-    return NGX_OK;
+    return shm;
+}
+
+
+ngx_http_seckill_shm_t *
+ngx_http_seckill_zone_lock(ngx_shm_zone_t *shm_zone)
+{
+    ngx_slab_pool_t         *shpool;
+    ngx_http_seckill_shm_t  *shm;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    shm = shm_zone->data;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    if (shm->dirty) {
+        ngx_http_seckill_zone_reset_locked(shm_zone);
+    }
+
+    shm->dirty = 1;
+    ngx_memory_barrier();
+
+    return shm;
+}
+
+
+void
+ngx_http_seckill_zone_unlock(ngx_shm_zone_t *shm_zone)
+{
+    ngx_slab_pool_t         *shpool;
+    ngx_http_seckill_shm_t  *shm;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    shm = shm_zone->data;
+
+    ngx_memory_barrier();
+    shm->dirty = 0;
+
+    ngx_shmtx_unlock(&shpool->mutex);
+}
+
+
+/*
+ * A worker died between lock and unlock: lists and the slab may be torn.  What
+ * the zone held is only a cache, so it starts anew; what was counted is kept.
+ */
+
+static void
+ngx_http_seckill_zone_reset_locked(ngx_shm_zone_t *shm_zone)
+{
+    ngx_slab_pool_t          *shpool;
+    ngx_http_seckill_shm_t   *shm;
+    ngx_http_seckill_count_t  count;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    shm = shm_zone->data;
+
+    count = shm->count;
+
+    ngx_slab_init(shpool);
+
+    /* cannot fail: it fitted into the empty pool before */
+    shm = ngx_http_seckill_zone_create(shm_zone);
+
+    shm->count = count;
+    shm->count.resets++;
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "seckill_zone \"%V\" was left locked by a worker that died, "
+                  "starting it anew", &shm_zone->shm.name);
 }
 
 
@@ -241,7 +338,10 @@ ngx_http_seckill_record_evict_locked(ngx_shm_zone_t *shm_zone,
     ngx_http_seckill_table_t *table)
 {
     ngx_queue_t                *q;
+    ngx_http_seckill_shm_t     *shm;
     ngx_http_seckill_record_t  *record;
+
+    shm = shm_zone->data;
 
     if (ngx_queue_empty(&table->lru)) {
         return NGX_DECLINED;
@@ -254,6 +354,11 @@ ngx_http_seckill_record_evict_locked(ngx_shm_zone_t *shm_zone,
     ngx_rbtree_delete(&table->tree, &record->node);
     table->count--;
     table->evicted++;
+
+    if (table == &shm->tables[NGX_HTTP_SECKILL_FACTS] && record->key.activity) {
+        ngx_http_seckill_buyers_give_locked(&shm->buyers,
+                        &((ngx_http_seckill_facts_record_t *) record)->buyers);
+    }
 
     ngx_slab_free_locked((ngx_slab_pool_t *) shm_zone->shm.addr, record);
 

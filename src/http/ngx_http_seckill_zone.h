@@ -28,12 +28,6 @@ typedef struct {
 } ngx_http_seckill_key_t;
 
 
-/* which limit of a user */
-#define NGX_HTTP_SECKILL_LIMIT_BUY     0
-#define NGX_HTTP_SECKILL_LIMIT_RESULT  1
-#define NGX_HTTP_SECKILL_LIMITS        2
-
-
 /* "seckill_zone": creates it, or adopts the one of the last configuration */
 ngx_int_t ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 
@@ -53,22 +47,6 @@ void ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_control_t *control, ngx_msec_t asked);
 void ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
     uint64_t activity, ngx_http_seckill_facts_t *facts, ngx_msec_t asked);
-
-
-/* ngx_http_seckill_user.c */
-
-/*
- * The per-user limit: the generic cell rate algorithm; interval and answer are
- * milliseconds.  Charges one request and returns 0, or the time until one would
- * pass.  A zone without room lets the request pass.
- */
-ngx_msec_t ngx_http_seckill_zone_charge(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_key_t *key, ngx_uint_t which, ngx_msec_t interval,
-    ngx_uint_t burst);
-
-/* Gives one charge back. */
-void ngx_http_seckill_zone_refund(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_key_t *key, ngx_uint_t which, ngx_msec_t interval);
 
 
 #endif /* _NGX_HTTP_SECKILL_ZONE_H_INCLUDED_ */

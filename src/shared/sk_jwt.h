@@ -8,7 +8,9 @@
 
 #include "sk_hmac.h"
 
-#define SK_JWT_MAX  8192                /* longest token looked at, in bytes */
+#define SK_JWT_MAX        8192          /* longest token looked at, in bytes */
+#define SK_JWT_MINT       512           /* room for any token that is minted */
+#define SK_JWT_CLAIM_MAX  64            /* longest claim that is minted */
 
 typedef struct {
     sk_hmac_t    **keys;                /* any may have signed; all of one alg */
@@ -35,11 +37,21 @@ typedef enum {
     SK_JWT_NOT_YET                      /* "nbf" or "iat" not an integer, or now < it - leeway */
 } sk_jwt_e;
 
-/* now: epoch seconds.  The signature is verified before the payload is read. */
+/*
+ * now: epoch seconds.  The signature is verified before the payload is read;
+ * *jwt is set only with SK_JWT_OK.
+ */
 sk_jwt_e sk_jwt_verify(const sk_jwt_rules_t *rules, const char *token,
     size_t len, int64_t now, sk_jwt_t *jwt);
 
-/* Signs {"<claim>":"<user>","iat":..,"exp":..}; size >= 512.  Returns the length or -1. */
+/* A static text for the log: "malformed", "signature" ... */
+const char *sk_jwt_reason(sk_jwt_e rc);
+
+/*
+ * Signs {"<claim>":"<user>","iat":..,"exp":..}; size >= SK_JWT_MINT.  Returns the
+ * length, or -1: size too small, claim empty, longer than SK_JWT_CLAIM_MAX, not
+ * plain ASCII, with a quote or backslash, "iat" or "exp"; alg not that of the key.
+ */
 long sk_jwt_mint(char *buf, size_t size, sk_hmac_t *key, sk_hmac_alg_e alg,
     const char *claim, uint64_t user, int64_t issued, int64_t expires);
 

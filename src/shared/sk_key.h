@@ -26,11 +26,17 @@ typedef enum {
     SK_KEYS
 } sk_key_e;
 
-/* Key of one activity ("user" is used by SK_KEY_RESULT and SK_KEY_LIMIT). Returns its length. */
+/*
+ * Key of one activity ("user" is used by SK_KEY_RESULT and SK_KEY_LIMIT).
+ * Returns its length, or 0 when the prefix is longer than SK_PREFIX_MAX.
+ */
 size_t sk_key(char *buf, const char *prefix, size_t prefix_len, sk_key_e key,
     uint64_t activity, uint64_t user);
 
-/* Key of no activity: "<prefix>:<name>", name "control", "activities" or "session:<hash>". */
+/*
+ * Key of no activity: "<prefix>:<name>", name "control", "activities" or
+ * "session:<hash>".  Returns its length, or 0 when it would not fit.
+ */
 size_t sk_key_global(char *buf, const char *prefix, size_t prefix_len,
     const char *name, size_t name_len);
 
