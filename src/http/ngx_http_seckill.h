@@ -156,6 +156,8 @@ struct ngx_http_seckill_ctx_s {
     sk_verdict_e                  state;        /* QUEUEING, SUCCESS, FAILED: of a known buyer */
 
     ngx_str_t                     authorization;
+    u_char                       *token_hash;   /* of an opaque token */
+    ngx_msec_t                    asked;        /* when Redis was asked about it */
     ngx_str_t                     request_id;
     ngx_uint_t                    retry_after;  /* seconds, 0: none */
 

@@ -5,7 +5,7 @@
  */
 
 
-#include "ngx_http_seckill.h"
+#include "ngx_http_seckill_session.h"
 
 #include <openssl/evp.h>
 
@@ -20,8 +20,10 @@ static ngx_int_t ngx_http_seckill_auth_jwt(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx, ngx_str_t *token);
 static ngx_int_t ngx_http_seckill_auth_session(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx, ngx_str_t *token);
+static ngx_int_t ngx_http_seckill_auth_session_ask(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
 static ngx_seckill_call_t *ngx_http_seckill_auth_session_call(
-    ngx_http_seckill_ctx_t *ctx, ngx_str_t *token);
+    ngx_http_seckill_ctx_t *ctx);
 static void ngx_http_seckill_auth_session_done(ngx_seckill_call_t *call);
 static ngx_int_t ngx_http_seckill_auth_variable(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
@@ -147,24 +149,50 @@ ngx_http_seckill_auth_variable(ngx_http_request_t *r,
 }
 
 
+/* Redis holds the hash of the token, never the token */
+
 static ngx_int_t
 ngx_http_seckill_auth_session(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx, ngx_str_t *token)
 {
-    ngx_int_t             rc;
-    ngx_seckill_call_t   *call;
-    ngx_seckill_redis_t  *redis;
-
     if (token->len > NGX_HTTP_SECKILL_SESSION_MAX) {
         return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
     }
+
+    ctx->token_hash = ngx_palloc(r->pool, NGX_HTTP_SECKILL_HASH_LEN);
+
+    if (ctx->token_hash == NULL
+        || EVP_Digest(token->data, token->len, ctx->token_hash, NULL,
+                      EVP_sha256(), NULL)
+           != 1)
+    {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_seckill_session_get(ctx->conf, ctx->token_hash, &ctx->user)
+        == NGX_OK)
+    {
+        return ctx->user ? NGX_OK : ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    return ngx_http_seckill_auth_session_ask(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_auth_session_ask(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t             rc;
+    ngx_seckill_call_t   *call;
+    ngx_seckill_redis_t  *redis;
 
     redis = ngx_http_seckill_client(ctx->conf);
     if (redis == NULL) {
         return NGX_ERROR;
     }
 
-    call = ngx_http_seckill_auth_session_call(ctx, token);
+    call = ngx_http_seckill_auth_session_call(ctx);
     if (call == NULL) {
         return NGX_ERROR;
     }
@@ -177,6 +205,7 @@ ngx_http_seckill_auth_session(ngx_http_request_t *r,
     }
 
     ctx->call = call;
+    ctx->asked = ngx_current_msec;
 
     if (ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call) != NGX_OK) {
         ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
@@ -187,23 +216,15 @@ ngx_http_seckill_auth_session(ngx_http_request_t *r,
 }
 
 
-/* Redis holds the hash of the token, never the token */
-
 static ngx_seckill_call_t *
-ngx_http_seckill_auth_session_call(ngx_http_seckill_ctx_t *ctx,
-    ngx_str_t *token)
+ngx_http_seckill_auth_session_call(ngx_http_seckill_ctx_t *ctx)
 {
     char                 key[SK_KEY_MAX];
-    u_char               name[sizeof("session:") - 1 + 64], hash[32];
+    u_char               name[sizeof("session:") - 1
+                              + 2 * NGX_HTTP_SECKILL_HASH_LEN];
     size_t               lens[2];
     const char          *argv[2];
     ngx_seckill_call_t  *call;
-
-    if (EVP_Digest(token->data, token->len, hash, NULL, EVP_sha256(), NULL)
-        != 1)
-    {
-        return NULL;
-    }
 
     call = ngx_seckill_call_create(ngx_http_seckill_auth_session_done, ctx,
                                    ngx_http_seckill_deadline(ctx));
@@ -212,7 +233,7 @@ ngx_http_seckill_auth_session_call(ngx_http_seckill_ctx_t *ctx,
     }
 
     (void) ngx_hex_dump(ngx_cpymem(name, "session:", sizeof("session:") - 1),
-                        hash, sizeof(hash));
+                        ctx->token_hash, NGX_HTTP_SECKILL_HASH_LEN);
 
     argv[0] = "GET";
     lens[0] = sizeof("GET") - 1;
@@ -251,6 +272,9 @@ ngx_http_seckill_auth_session_done(ngx_seckill_call_t *call)
         {
             ctx->user = 0;
         }
+
+        ngx_http_seckill_session_set(ctx->conf, ctx->token_hash, ctx->user,
+                                     ctx->asked);
     }
 
     ngx_http_seckill_resume(ctx);
