@@ -417,6 +417,12 @@ ngx_http_seckill_check_loc_conf(ngx_conf_t *cf,
         return NGX_CONF_ERROR;
     }
 
+    if (conf->auth_claim.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"seckill_auth_claim\" must not be empty");
+        return NGX_CONF_ERROR;
+    }
+
     if (conf->redis_timeout >= conf->timeout) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"seckill_redis_timeout\" "
                            "must be less than \"seckill_timeout\"");

@@ -12,9 +12,9 @@
 -- are proved before the first write, and the acknowledgement comes last, so what
 -- fails in between is simply settled again.
 
-local ACKS = 1000  -- in one command, as unpack() is limited
+local CHUNK = 1000  -- keys of one command, as unpack() is limited
 
-local call = redis.call
+local call, find = redis.call, string.find
 local orders, group, channel = KEYS[1], ARGV[1], ARGV[2]
 local entries = #KEYS - 1
 
@@ -31,11 +31,24 @@ local function is_entry(text)
   return ms and is_u64(ms) and is_u64(n)
 end
 
--- true, false, or nil when it is no result
+-- true, false, or nil when it is no result; our own spelling is known at sight
 local function success(result)
+  if find(result, '^{"success":true,"order_id":%d+,"order_no":"%d+"}$') then
+    return true
+  elseif find(result, '^{"success":false,"reason":"[a-z_]+"}$') then
+    return false
+  end
+
   local ok, value = pcall(cjson.decode, result)
   if ok and type(value) == "table" and type(value.success) == "boolean" then
     return value.success
+  end
+end
+
+-- calls what(first, last) for one stretch of entries after the other
+local function in_chunks(what)
+  for first = 1, entries, CHUNK do
+    what(first, math.min(first + CHUNK - 1, entries))
   end
 end
 
@@ -45,16 +58,21 @@ end
 
 call("XLEN", orders)
 
-local ids, said, changed = {}, {}, {}
+local present = 0
+in_chunks(function(first, last)
+  present = present + call("EXISTS", unpack(KEYS, first + 1, last + 1))
+end)
+
+local ids, said, told, changed = {}, {}, {}, {}
 local known = {}  -- by key, as a buyer may be here twice
 
 for i = 1, entries do
-  local id, user, result = ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local key, id, user, result = KEYS[i + 1], ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
 
   if not is_entry(id) then
     return refuse("entry id is not one of a stream")
   end
-  if not (string.find(user, "^[1-9]%d*$") and is_u64(user)) then
+  if not (find(user, "^[1-9]%d*$") and is_u64(user)) then
     return refuse("user is not an id")
   end
 
@@ -63,20 +81,27 @@ for i = 1, entries do
     return refuse("result is not a result")
   end
 
-  local key = KEYS[i + 1]
-  local old = known[key] or call("GET", key)
+  local old = known[key] or (present > 0 and call("GET", key))
   if old and not succeeded and success(old) then
     result = old
   end
 
   ids[i], said[i], changed[i], known[key] = id, result, result ~= old, result
+  told[2 * i - 1], told[2 * i] = key, result
 end
 
--- first what Redis refuses when it has no memory
+-- first what Redis refuses when it has no memory; an expiry that is there stays
 
-for i = 1, entries do
-  if changed[i] then
-    call("SET", KEYS[i + 1], said[i], "KEEPTTL")
+if present == 0 then
+  in_chunks(function(first, last)
+    call("MSET", unpack(told, 2 * first - 1, 2 * last))
+  end)
+
+else
+  for i = 1, entries do
+    if changed[i] then
+      call("SET", KEYS[i + 1], said[i], "KEEPTTL")
+    end
   end
 end
 
@@ -85,9 +110,8 @@ for i = 1, entries do
 end
 
 local acked = 0
-for first = 1, entries, ACKS do
-  local last = math.min(first + ACKS - 1, entries)
+in_chunks(function(first, last)
   acked = acked + call("XACK", orders, group, unpack(ids, first, last))
-end
+end)
 
 return acked

@@ -326,12 +326,7 @@ ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     value = cf->args->elts;
 
-    if (ngx_strcmp(value[1].data, "off") == 0) {
-        if (cf->args->nelts > 2) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid parameter \"%V\"", &value[2]);
-            return NGX_CONF_ERROR;
-        }
+    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
 
         slcf->limit = 0;
         slcf->limit_burst = 0;
@@ -340,7 +335,9 @@ ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     for (i = 1; i < cf->args->nelts; i++) {
 
-        if (ngx_strncmp(value[i].data, "rate=", 5) == 0) {
+        if (ngx_strncmp(value[i].data, "rate=", 5) == 0
+            && slcf->limit == NGX_CONF_UNSET_UINT)
+        {
             if (ngx_http_seckill_conf_limit_rate(cf, &value[i], slcf)
                 != NGX_CONF_OK)
             {
@@ -350,7 +347,9 @@ ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             continue;
         }
 
-        if (ngx_strncmp(value[i].data, "burst=", 6) == 0) {
+        if (ngx_strncmp(value[i].data, "burst=", 6) == 0
+            && slcf->limit_burst == NGX_CONF_UNSET_UINT)
+        {
             n = ngx_atoi(value[i].data + 6, value[i].len - 6);
 
             if (n == NGX_ERROR || n > 1000) {

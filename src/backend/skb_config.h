@@ -1,0 +1,84 @@
+/*
+ * The settings of seckilld.conf, an INI file that the daemon and seckillctl
+ * share.  Owns their defaults, bounds and messages: whatever is wrong is said
+ * with file and line, and nothing unknown is passed over.
+ */
+
+#ifndef _SKB_CONFIG_H_INCLUDED_
+#define _SKB_CONFIG_H_INCLUDED_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sk_key.h"
+#include "skb_log.h"
+
+#define SKB_PATH_MAX      256           /* bytes of a path, NUL included */
+#define SKB_SOCKET_MAX    108           /* of a unix socket, as in sockaddr_un */
+#define SKB_HOST_MAX      256
+#define SKB_NAME_MAX      81            /* of a user, a database, a consumer */
+#define SKB_PASSWORD_MAX  513           /* bytes of a password, NUL included */
+#define SKB_BATCH_MAX     10000         /* purchases of one transaction */
+#define SKB_WORKERS_MAX   32
+#define SKB_ERROR_MAX     640           /* room for any message made here */
+
+/* Texts are NUL-terminated and "" when not given. */
+
+typedef struct {
+    char         socket[SKB_SOCKET_MAX];        /* a path, or "" */
+    char         host[SKB_HOST_MAX];            /* used when socket is "" */
+    uint16_t     port;
+    uint32_t     db;
+    char         user[SKB_NAME_MAX];
+    char         password_file[SKB_PATH_MAX];
+    char         prefix[SK_PREFIX_MAX + 1];
+    uint32_t     timeout_ms;                    /* of connecting, and of one reply */
+} skb_config_redis_t;
+
+typedef struct {
+    char         socket[SKB_SOCKET_MAX];        /* a path, or "" */
+    char         host[SKB_HOST_MAX];            /* used when socket is "" */
+    uint16_t     port;
+    char         user[SKB_NAME_MAX];
+    char         password_file[SKB_PATH_MAX];
+    char         database[SKB_NAME_MAX];
+    uint32_t     timeout_ms;                    /* of connecting, and of one statement */
+} skb_config_mysql_t;
+
+typedef struct {
+    char         name[SKB_NAME_MAX];            /* consumers are "<name>-1", "<name>-2" ... */
+    uint32_t     workers;
+    uint32_t     batch;                         /* purchases of one transaction, at most */
+    uint32_t     idle_ms;                       /* sleep when nothing waits, at most */
+    uint64_t     retain_ms;                     /* how long acknowledged entries stay */
+} skb_config_consumer_t;
+
+typedef struct {
+    skb_config_redis_t     redis;
+    skb_config_mysql_t     mysql;
+    skb_config_consumer_t  consumer;
+    char                   http_host[SKB_HOST_MAX];     /* "" when off */
+    uint16_t               http_port;                   /* 0 when off */
+    skb_level_e            log_level;
+    char                   warning[SKB_ERROR_MAX];      /* worth a line in the log, or "" */
+} skb_config_t;
+
+/* What holds when a file says nothing. */
+void skb_config_defaults(skb_config_t *config);
+
+/*
+ * Reads a file over the defaults.  Returns 0, or -1 with the first fault in
+ * error as "FILE:LINE: ..." (SKB_ERROR_MAX bytes are enough).  Password files
+ * are opened too, so that a missing one is found now; one that everybody may
+ * read is a warning.
+ */
+int skb_config_load(skb_config_t *config, const char *path, char *error, size_t size);
+
+/*
+ * Reads a password; the final line end is not part of it, and path "" is the
+ * empty password.  buf has SKB_PASSWORD_MAX bytes: wipe it after use.  Returns
+ * 0, or -1 and the reason, which never holds what was read.
+ */
+int skb_config_password(const char *path, char *buf, char *error, size_t size);
+
+#endif /* _SKB_CONFIG_H_INCLUDED_ */

@@ -1,0 +1,278 @@
+/*
+ * hiredis, used blocking: one caller, one thread per connection.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skb_redis.h"
+
+typedef struct {
+    const char         *word;           /* an error reply begins with it */
+    skb_redis_class_e   class;
+} skb_redis_word_t;
+
+static const skb_redis_word_t  skb_redis_words[] = {
+    { "LOADING",     SKB_REDIS_OUTAGE },
+    { "READONLY",    SKB_REDIS_OUTAGE },
+    { "OOM",         SKB_REDIS_OUTAGE },
+    { "MISCONF",     SKB_REDIS_OUTAGE },
+    { "BUSY",        SKB_REDIS_OUTAGE },
+    { "MASTERDOWN",  SKB_REDIS_OUTAGE },
+    { "NOREPLICAS",  SKB_REDIS_OUTAGE },
+    { "CLUSTERDOWN", SKB_REDIS_OUTAGE },
+    { "TRYAGAIN",    SKB_REDIS_OUTAGE },
+    { "MOVED",       SKB_REDIS_OUTAGE },
+    { "ASK",         SKB_REDIS_OUTAGE },
+    { "UNBLOCKED",   SKB_REDIS_OUTAGE },
+    { "EXECABORT",   SKB_REDIS_OUTAGE },
+    { "NOAUTH",      SKB_REDIS_DENIED },
+    { "WRONGPASS",   SKB_REDIS_DENIED },
+    { "NOPERM",      SKB_REDIS_DENIED },
+    { "NOGROUP",     SKB_REDIS_NOGROUP },
+};
+
+
+static int
+skb_redis_starts(const char *text, const char *word)
+{
+    size_t  len = strlen(word);
+
+    return strncmp(text, word, len) == 0 && (text[len] == ' ' || text[len] == '\0');
+}
+
+
+skb_redis_class_e
+skb_redis_class(const redisReply *reply)
+{
+    if (reply == NULL) {
+        return SKB_REDIS_LOST;
+    }
+
+    if (reply->type != REDIS_REPLY_ERROR) {
+        return SKB_REDIS_FINE;
+    }
+
+    for (size_t i = 0; i < sizeof(skb_redis_words) / sizeof(skb_redis_words[0]); i++) {
+        if (skb_redis_starts(reply->str, skb_redis_words[i].word)) {
+            return skb_redis_words[i].class;
+        }
+    }
+
+    /* "max number of clients reached" has no word of its own */
+    if (strstr(reply->str, "max number of clients") != NULL) {
+        return SKB_REDIS_OUTAGE;
+    }
+
+    return SKB_REDIS_ERROR;
+}
+
+
+const char *
+skb_redis_reason(const redisContext *redis, const redisReply *reply)
+{
+    if (reply != NULL) {
+        return reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply";
+    }
+
+    /* what a socket's timeout is called */
+    if (redis != NULL && strcmp(redis->errstr, strerror(EAGAIN)) == 0) {
+        return "timed out";
+    }
+
+    return redis != NULL && redis->err ? redis->errstr : "no reply";
+}
+
+
+/* One command of the greeting; argv may hold the password and is never logged. */
+static int
+skb_redis_hello(redisContext *redis, int argc, const char **argv, char *error, size_t size)
+{
+    int          rc = 0;
+    redisReply  *reply;
+
+    reply = redisCommandArgv(redis, argc, argv, NULL);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
+        snprintf(error, size, "%s: %s", argv[0], skb_redis_reason(redis, reply));
+        rc = -1;
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+static int
+skb_redis_login(redisContext *redis, const skb_config_redis_t *conf, char *error, size_t size)
+{
+    int          rc, argc = 0;
+    char         password[SKB_PASSWORD_MAX];
+    const char  *argv[3];
+
+    if (conf->password_file[0] == '\0') {
+        return 0;
+    }
+
+    if (skb_config_password(conf->password_file, password, error, size) != 0) {
+        return -1;
+    }
+
+    argv[argc++] = "AUTH";
+
+    if (conf->user[0] != '\0') {
+        argv[argc++] = conf->user;
+    }
+
+    argv[argc++] = password;
+
+    rc = skb_redis_hello(redis, argc, argv, error, size);
+    explicit_bzero(password, sizeof(password));
+
+    return rc;
+}
+
+
+static int
+skb_redis_greet(redisContext *redis, const skb_config_redis_t *conf, char *error, size_t size)
+{
+    char         db[16];
+    const char  *argv[2];
+
+    if (skb_redis_login(redis, conf, error, size) != 0) {
+        return -1;
+    }
+
+    if (conf->db != 0) {
+        snprintf(db, sizeof(db), "%u", conf->db);
+        argv[0] = "SELECT";
+        argv[1] = db;
+
+        if (skb_redis_hello(redis, 2, argv, error, size) != 0) {
+            return -1;
+        }
+    }
+
+    /* connecting proves nothing: with maxclients reached it succeeds */
+    argv[0] = "PING";
+
+    return skb_redis_hello(redis, 1, argv, error, size);
+}
+
+
+redisContext *
+skb_redis_connect(const skb_config_t *config, char *error, size_t size)
+{
+    redisContext              *redis;
+    struct timeval             timeout;
+    const skb_config_redis_t  *conf = &config->redis;
+
+    timeout.tv_sec = (time_t) (conf->timeout_ms / 1000);
+    timeout.tv_usec = (suseconds_t) (conf->timeout_ms % 1000) * 1000;
+
+    if (conf->socket[0] != '\0') {
+        redis = redisConnectUnixWithTimeout(conf->socket, timeout);
+
+    } else {
+        redis = redisConnectWithTimeout(conf->host, conf->port, timeout);
+    }
+
+    if (redis == NULL) {
+        snprintf(error, size, "out of memory");
+        return NULL;
+    }
+
+    if (redis->err) {
+        snprintf(error, size, "connect: %s", redis->errstr);
+        redisFree(redis);
+        return NULL;
+    }
+
+    if (redisSetTimeout(redis, timeout) != REDIS_OK) {
+        snprintf(error, size, "set timeout: %s", redis->errstr);
+        redisFree(redis);
+        return NULL;
+    }
+
+    if (conf->socket[0] == '\0' && redisEnableKeepAlive(redis) != REDIS_OK) {
+        snprintf(error, size, "set keepalive: %s", redis->errstr);
+        redisFree(redis);
+        return NULL;
+    }
+
+    if (skb_redis_greet(redis, conf, error, size) != 0) {
+        redisFree(redis);
+        return NULL;
+    }
+
+    return redis;
+}
+
+
+static redisReply *
+skb_redis_load(redisContext *redis, const sk_script_t *script)
+{
+    const char  *argv[3] = { "SCRIPT", "LOAD", script->text };
+    size_t       argvlen[3] = { 6, 4, script->len };
+
+    return redisCommandArgv(redis, 3, argv, argvlen);
+}
+
+
+redisReply *
+skb_redis_script(redisContext *redis, sk_script_e script, int nkeys, int argc,
+    const char **argv, const size_t *argvlen)
+{
+    char          count[16];
+    size_t       *lens;
+    redisReply   *reply = NULL;
+    const char  **args;
+
+    args = malloc(sizeof(char *) * ((size_t) argc + 3));
+    lens = malloc(sizeof(size_t) * ((size_t) argc + 3));
+
+    if (args == NULL || lens == NULL) {
+        goto done;
+    }
+
+    snprintf(count, sizeof(count), "%d", nkeys);
+
+    args[0] = "EVALSHA";
+    args[1] = sk_scripts[script].sha1;
+    args[2] = count;
+
+    for (int i = 0; i < 3; i++) {
+        lens[i] = strlen(args[i]);
+    }
+
+    for (int i = 0; i < argc; i++) {
+        args[3 + i] = argv[i];
+        lens[3 + i] = argvlen != NULL ? argvlen[i] : strlen(argv[i]);
+    }
+
+    reply = redisCommandArgv(redis, argc + 3, args, lens);
+
+    if (reply == NULL || reply->type != REDIS_REPLY_ERROR
+        || !skb_redis_starts(reply->str, "NOSCRIPT"))
+    {
+        goto done;
+    }
+
+    freeReplyObject(reply);
+    reply = skb_redis_load(redis, &sk_scripts[script]);
+
+    if (skb_redis_class(reply) == SKB_REDIS_FINE) {
+        freeReplyObject(reply);
+        reply = redisCommandArgv(redis, argc + 3, args, lens);
+    }
+
+done:
+
+    free(args);
+    free(lens);
+
+    return reply;
+}

@@ -1,0 +1,50 @@
+/*
+ * Blocking connections to Redis through hiredis: connect, log in, select, run
+ * the scripts, and tell an outage from an answer.  Knows the settings, not
+ * what is sent.
+ */
+
+#ifndef _SKB_REDIS_H_INCLUDED_
+#define _SKB_REDIS_H_INCLUDED_
+
+#include <hiredis/hiredis.h>
+#include <stddef.h>
+
+#include "sk_scripts.h"
+#include "skb_config.h"
+
+/* What an answer, or the lack of one, means for the next step. */
+typedef enum {
+    SKB_REDIS_FINE,                     /* not an error reply */
+    SKB_REDIS_LOST,                     /* no reply: close, connect again, the call may have run */
+    SKB_REDIS_OUTAGE,                   /* the server can't now: LOADING READONLY OOM BUSY ... */
+    SKB_REDIS_DENIED,                   /* it won't for us: NOAUTH WRONGPASS NOPERM */
+    SKB_REDIS_NOGROUP,
+    SKB_REDIS_ERROR                     /* any other: WRONGTYPE, ERR, SECKILL ... */
+} skb_redis_class_e;
+
+/*
+ * Connects within the timeout, logs in with user and password file, selects
+ * the database and asks PING.  Returns NULL and the reason; free the result
+ * with redisFree().  After a call that returned NULL, or with ->err set, the
+ * connection can only be freed.
+ */
+redisContext *skb_redis_connect(const skb_config_t *config, char *error, size_t size);
+
+/*
+ * Runs a script by its SHA-1; when the server does not know it, loads it and
+ * runs it once more, which is safe as it has not run.  argv holds nkeys keys
+ * and then the arguments, argc of both together; argvlen may be NULL when all
+ * are NUL-terminated.  Returns NULL when the connection failed, else a reply,
+ * maybe an error, to free with freeReplyObject().
+ */
+redisReply *skb_redis_script(redisContext *redis, sk_script_e script, int nkeys,
+    int argc, const char **argv, const size_t *argvlen);
+
+/* reply may be NULL. */
+skb_redis_class_e skb_redis_class(const redisReply *reply);
+
+/* Why there is no good reply: the error reply's text or the connection's. */
+const char *skb_redis_reason(const redisContext *redis, const redisReply *reply);
+
+#endif /* _SKB_REDIS_H_INCLUDED_ */

@@ -1,0 +1,15 @@
+/*
+ * Tells the service manager how the daemon is: the datagrams of sd_notify(3),
+ * without its library.
+ */
+
+#ifndef _SKD_NOTIFY_H_INCLUDED_
+#define _SKD_NOTIFY_H_INCLUDED_
+
+/*
+ * Sends "READY=1" and the like to $NOTIFY_SOCKET; does nothing when there is
+ * none.  What cannot be sent is a warning in the log.
+ */
+void skd_notify(const char *state);
+
+#endif /* _SKD_NOTIFY_H_INCLUDED_ */

@@ -1,0 +1,458 @@
+/*
+ * Text statements: one of 1000 rows costs a tenth of 1000 prepared ones.  What
+ * buyers sent is escaped for the connection's character set, everything else
+ * is digits.  Lists are cut at 500, below the size at which MariaDB turns an IN
+ * list into a subquery.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skd_clock.h"
+#include "skd_rows.h"
+
+#define SKD_LIST_MAX  500
+
+/* Adds what an entry has in a list; returns 1 when it has something. */
+typedef int (*skd_item_pt)(skd_writer_t *writer, skd_range_t *range, size_t i);
+
+/* Takes a row of an answer. */
+typedef void (*skd_row_pt)(skd_range_t *range, MYSQL_ROW row);
+
+
+static skd_rc_e
+skd_rows_failed(skd_writer_t *writer)
+{
+    unsigned  number = mysql_errno(writer->mysql);
+
+    writer->class = skb_mysql_class(writer->mysql);
+    snprintf(writer->error, sizeof(writer->error), "%u %.200s", number,
+             mysql_error(writer->mysql));
+
+    switch (writer->class) {
+    case SKB_MYSQL_CONFLICT:
+        return SKD_CONFLICT;
+    case SKB_MYSQL_DUPLICATE:
+        return SKD_DUPLICATE;
+    case SKB_MYSQL_TOO_LARGE:
+    case SKB_MYSQL_DATA:
+        return SKD_SPLIT;
+    default:
+        return SKD_MYSQL_LOST;
+    }
+}
+
+
+skd_rc_e
+skd_rows_run(skd_writer_t *writer, MYSQL_RES **res)
+{
+    skd_sql_t  *sql = &writer->sql;
+    MYSQL_RES  *rows;
+
+    if (res != NULL) {
+        *res = NULL;
+    }
+
+    if (sql->overflow) {
+        writer->class = SKB_MYSQL_TOO_LARGE;
+        snprintf(writer->error, sizeof(writer->error),
+                 "statement is larger than max_allowed_packet");
+        return SKD_SPLIT;
+    }
+
+    if (mysql_real_query(writer->mysql, sql->text, (unsigned long) sql->len)) {
+        return skd_rows_failed(writer);
+    }
+
+    rows = mysql_store_result(writer->mysql);
+
+    if (rows == NULL && mysql_errno(writer->mysql) != 0) {
+        return skd_rows_failed(writer);
+    }
+
+    writer->used_ms = skd_now_ms();
+
+    if (res != NULL && rows != NULL) {
+        *res = rows;
+        return SKD_OK;
+    }
+
+    mysql_free_result(rows);
+
+    return res != NULL ? skd_rows_failed(writer) : SKD_OK;
+}
+
+
+skd_rc_e
+skd_rows_exec(skd_writer_t *writer, const char *text)
+{
+    skd_sql_begin(&writer->sql, text);
+
+    return skd_rows_run(writer, NULL);
+}
+
+
+/* NULL columns count as 0: none of those read here may be NULL. */
+static uint64_t
+skd_column(const char *text)
+{
+    return text != NULL ? strtoull(text, NULL, 10) : 0;
+}
+
+
+skd_rc_e
+skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity)
+{
+    skd_rc_e    rc;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+
+    skd_sql_begin(&writer->sql, "SELECT product_id, seckill_price, stock_limit, sold "
+                                "FROM seckill_activities WHERE id = ");
+    skd_sql_u64(&writer->sql, activity->id);
+    skd_sql_text(&writer->sql, " FOR UPDATE");
+
+    rc = skd_rows_run(writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    row = mysql_fetch_row(res);
+
+    /* the price goes back unquoted: nothing but a decimal may pass */
+    if (row == NULL || row[1] == NULL || strlen(row[1]) >= SKD_PRICE_MAX
+        || strspn(row[1], "0123456789.") != strlen(row[1]))
+    {
+        snprintf(writer->error, sizeof(writer->error), row == NULL
+                 ? "the activity is not in MySQL" : "the activity's price is not usable");
+        mysql_free_result(res);
+        return SKD_BLOCKED;
+    }
+
+    activity->product = skd_column(row[0]);
+    activity->stock_limit = skd_column(row[2]);
+    activity->sold = skd_column(row[3]);
+    strcpy(activity->price, row[1]);
+
+    mysql_free_result(res);
+
+    return SKD_OK;
+}
+
+
+static skd_rc_e
+skd_rows_select(skd_writer_t *writer, skd_range_t *range, const char *tail, skd_row_pt take)
+{
+    skd_rc_e    rc;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+
+    skd_sql_text(&writer->sql, tail);
+    rc = skd_rows_run(writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    while ((row = mysql_fetch_row(res)) != NULL) {
+        take(range, row);
+    }
+
+    mysql_free_result(res);
+
+    return SKD_OK;
+}
+
+
+/*
+ * Runs head, activity, middle, "(item, item ...)" for all items of the range;
+ * take is NULL for a statement without rows.
+ */
+static skd_rc_e
+skd_rows_list(skd_writer_t *writer, skd_range_t *range, const char *head,
+    uint64_t activity, const char *middle, skd_item_pt add, skd_row_pt take)
+{
+    size_t    n = 0, before;
+    skd_rc_e  rc;
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        if (n == 0) {
+            skd_sql_begin(&writer->sql, head);
+            skd_sql_u64(&writer->sql, activity);
+            skd_sql_text(&writer->sql, middle);
+        }
+
+        before = writer->sql.len;
+        skd_sql_text(&writer->sql, n == 0 ? "(" : ",");
+
+        if (!add(writer, range, i)) {
+            writer->sql.len = before;
+
+        } else {
+            n++;
+        }
+
+        if (n == 0 || (n < SKD_LIST_MAX && i + 1 < range->first + range->count)) {
+            continue;
+        }
+
+        skd_sql_text(&writer->sql, ")");
+        rc = take != NULL ? skd_rows_select(writer, range, "", take)
+                          : skd_rows_run(writer, NULL);
+
+        if (rc != SKD_OK) {
+            return rc;
+        }
+
+        n = 0;
+    }
+
+    return SKD_OK;
+}
+
+
+static int
+skd_add_user(skd_writer_t *writer, skd_range_t *range, size_t i)
+{
+    const skd_entry_t  *entry = &range->batch->entries[i];
+
+    if (!entry->has_user || entry->owner != i) {
+        return 0;
+    }
+
+    skd_sql_u64(&writer->sql, entry->message.user);
+
+    return 1;
+}
+
+
+static void
+skd_take_order(skd_range_t *range, MYSQL_ROW row)
+{
+    skd_entry_t  *owner = skd_range_owner(range, skd_column(row[0]));
+
+    if (owner != NULL) {
+        owner->order.exists = 1;
+        owner->order.id = skd_column(row[1]);
+        owner->order.epoch = skd_column(row[3]);
+        owner->order.seq = skd_column(row[4]);
+        snprintf(owner->order.number, sizeof(owner->order.number), "%s", row[2]);
+    }
+}
+
+
+skd_rc_e
+skd_rows_find_orders(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
+{
+    /* an idle choice of idx_activity_id would read the whole sale for each batch */
+    return skd_rows_list(writer, range,
+                         "SELECT user_id, id, order_no, epoch, seq FROM seckill_orders "
+                         "FORCE INDEX (uk_user_activity) WHERE activity_id = ",
+                         activity->id, " AND user_id IN ", skd_add_user, skd_take_order);
+}
+
+
+static void
+skd_take_record(skd_range_t *range, MYSQL_ROW row)
+{
+    skd_entry_t  *owner = skd_range_owner(range, skd_column(row[0]));
+
+    if (owner != NULL) {
+        owner->record = (skd_record_e) skd_column(row[1]);
+    }
+}
+
+
+skd_rc_e
+skd_rows_find_records(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range)
+{
+    return skd_rows_list(writer, range,
+                         "SELECT user_id, status FROM seckill_records "
+                         "FORCE INDEX (uk_user_activity) WHERE activity_id = ",
+                         activity->id, " AND user_id IN ", skd_add_user, skd_take_record);
+}
+
+
+static int
+skd_add_purchase(skd_writer_t *writer, skd_range_t *range, size_t i)
+{
+    const skd_entry_t  *entry = &range->batch->entries[i];
+
+    if (entry->fault != NULL) {
+        return 0;
+    }
+
+    skd_sql_text(&writer->sql, "(");
+    skd_sql_u64(&writer->sql, entry->message.epoch);
+    skd_sql_text(&writer->sql, ",");
+    skd_sql_u64(&writer->sql, entry->message.seq);
+    skd_sql_text(&writer->sql, ")");
+
+    return 1;
+}
+
+
+static void
+skd_take_purchase(skd_range_t *range, MYSQL_ROW row)
+{
+    skd_entry_t  *entry;
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        entry = &range->batch->entries[i];
+
+        if (entry->fault == NULL && entry->message.epoch == skd_column(row[0])
+            && entry->message.seq == skd_column(row[1])
+            && entry->message.user != skd_column(row[2]))
+        {
+            entry->taken = 1;
+        }
+    }
+}
+
+
+skd_rc_e
+skd_rows_find_taken(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
+{
+    skd_entry_t  *entries = range->batch->entries;
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        for (size_t k = range->first; k < i && entries[i].fault == NULL; k++) {
+            if (entries[k].fault == NULL && !entries[k].taken
+                && entries[k].message.epoch == entries[i].message.epoch
+                && entries[k].message.seq == entries[i].message.seq
+                && entries[k].message.user != entries[i].message.user)
+            {
+                entries[i].taken = 1;
+            }
+        }
+    }
+
+    return skd_rows_list(writer, range,
+                         "SELECT epoch, seq, user_id FROM seckill_orders "
+                         "FORCE INDEX (uk_purchase) WHERE activity_id = ",
+                         activity->id, " AND (epoch, seq) IN ", skd_add_purchase,
+                         skd_take_purchase);
+}
+
+
+/* The row that an entry with outcome SKD_INSERT becomes. */
+static void
+skd_add_order(skd_writer_t *writer, const skd_activity_t *activity, const skd_entry_t *entry)
+{
+    skd_sql_t           *sql = &writer->sql;
+    const sk_message_t  *message = &entry->message;
+
+    skd_sql_text(sql, "('");
+    skd_sql_bytes(sql, entry->number, SK_ORDER_NO_LEN);         /* digits */
+    skd_sql_text(sql, "',");
+    skd_sql_u64(sql, message->user);
+    skd_sql_text(sql, ",");
+    skd_sql_u64(sql, activity->product);
+    skd_sql_text(sql, ",");
+    skd_sql_u64(sql, activity->id);
+    skd_sql_text(sql, ",");
+    skd_sql_text(sql, activity->price);
+    skd_sql_text(sql, ",1,");
+    skd_sql_u64(sql, message->quantity);
+    skd_sql_text(sql, ",");
+    skd_sql_quote(sql, writer->mysql, message->ext, message->ext_len);
+    skd_sql_text(sql, ",");
+    skd_sql_quote(sql, writer->mysql, message->request_id, strlen(message->request_id));
+    skd_sql_text(sql, ",");
+    skd_sql_u64(sql, message->epoch);
+    skd_sql_text(sql, ",");
+    skd_sql_u64(sql, message->seq);
+    skd_sql_text(sql, ")");
+}
+
+
+skd_rc_e
+skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range)
+{
+    size_t              n = 0;
+    const skd_entry_t  *entry;
+
+    skd_sql_begin(&writer->sql, "INSERT INTO seckill_orders (order_no, user_id, product_id, "
+                  "activity_id, seckill_price, status, quantity, ext, request_id, epoch, seq) "
+                  "VALUES ");
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        entry = &range->batch->entries[i];
+
+        if (entry->outcome == SKD_INSERT) {
+            skd_sql_text(&writer->sql, n++ > 0 ? "," : "");
+            skd_add_order(writer, activity, entry);
+        }
+    }
+
+    return skd_rows_run(writer, NULL);
+}
+
+
+static int
+skd_add_number(skd_writer_t *writer, skd_range_t *range, size_t i)
+{
+    const skd_entry_t  *entry = &range->batch->entries[i];
+
+    if (entry->outcome != SKD_INSERT) {
+        return 0;
+    }
+
+    skd_sql_text(&writer->sql, "'");
+    skd_sql_bytes(&writer->sql, entry->number, SK_ORDER_NO_LEN);
+    skd_sql_text(&writer->sql, "'");
+
+    return 1;
+}
+
+
+static void
+skd_take_id(skd_range_t *range, MYSQL_ROW row)
+{
+    skd_entry_t  *owner = skd_range_owner(range, skd_column(row[0]));
+
+    if (owner != NULL) {
+        owner->order.id = skd_column(row[1]);
+    }
+}
+
+
+skd_rc_e
+skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
+{
+    skd_rc_e            rc;
+    const skd_entry_t  *entry, *entries = range->batch->entries;
+
+    rc = skd_rows_list(writer, range, "SELECT user_id, id FROM seckill_orders "
+                       "FORCE INDEX (uk_order_no) WHERE activity_id = ", activity->id,
+                       " AND order_no IN ", skd_add_number, skd_take_id);
+
+    for (size_t i = range->first; rc == SKD_OK && i < range->first + range->count; i++) {
+        entry = &entries[i];
+
+        if (entry->outcome == SKD_INSERT && entries[entry->owner].order.id == 0) {
+            snprintf(writer->error, sizeof(writer->error), "order %s can't be read back",
+                     entry->number);
+            rc = SKD_BLOCKED;
+        }
+    }
+
+    return rc;
+}
+
+
+skd_rc_e
+skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity, uint64_t units)
+{
+    skd_sql_begin(&writer->sql, "UPDATE seckill_activities SET sold = sold + ");
+    skd_sql_u64(&writer->sql, units);
+    skd_sql_text(&writer->sql, ", status = IF(status = 0, 1, status) WHERE id = ");
+    skd_sql_u64(&writer->sql, activity->id);
+
+    return skd_rows_run(writer, NULL);
+}

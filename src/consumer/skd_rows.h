@@ -1,0 +1,64 @@
+/*
+ * The statements of one transaction.  Every function runs inside it, under the
+ * lock that skd_rows_lock() took; all are one round trip per 500 entries or
+ * less.  On failure the writer's class and error tell why.
+ */
+
+#ifndef _SKD_ROWS_H_INCLUDED_
+#define _SKD_ROWS_H_INCLUDED_
+
+#include "skd_writer.h"
+
+#define SKD_PRICE_MAX  16               /* bytes of DECIMAL(10,2) as text, NUL included */
+
+/* The activity's row; the price stays the text that the server sent. */
+typedef struct {
+    uint64_t  id;
+    uint64_t  product;
+    uint64_t  stock_limit;              /* units */
+    uint64_t  sold;                     /* units */
+    char      price[SKD_PRICE_MAX];
+} skd_activity_t;
+
+/* Runs the statement in writer->sql; res may be NULL, else free the rows. */
+skd_rc_e skd_rows_run(skd_writer_t *writer, MYSQL_RES **res);
+
+/* A statement that is a constant. */
+skd_rc_e skd_rows_exec(skd_writer_t *writer, const char *text);
+
+/* Locks and reads the row; SKD_BLOCKED when there is none. */
+skd_rc_e skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity);
+
+/* What the owners' users have: order and record. */
+skd_rc_e skd_rows_find_orders(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+skd_rc_e skd_rows_find_records(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+
+/* Marks entries whose (epoch, seq) belongs to another user's order. */
+skd_rc_e skd_rows_find_taken(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+
+/* Gives entries whose order_no belongs to another purchase a free one. */
+skd_rc_e skd_rows_renumber(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+
+/* Those with outcome SKD_INSERT: write them, then read their ids. */
+skd_rc_e skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+skd_rc_e skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+
+/* The owners' verdicts: new rows, then changed ones. */
+skd_rc_e skd_rows_write_records(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+
+/* Units of SKD_EXTRA entries, to the ledger, each once. */
+skd_rc_e skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
+
+/* Adds to "sold"; the first order also begins the sale. */
+skd_rc_e skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
+    uint64_t units);
+
+#endif /* _SKD_ROWS_H_INCLUDED_ */

@@ -1,0 +1,189 @@
+/*
+ * Reading: XREADGROUP without BLOCK, so that one slow stream keeps none of the
+ * others waiting.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skb_log.h"
+#include "skd_stream.h"
+
+
+void
+skd_stream_init(skd_stream_t *stream, const char *prefix, uint64_t activity)
+{
+    size_t  len;
+
+    memset(stream, 0, sizeof(skd_stream_t));
+
+    stream->activity = activity;
+    len = sk_key(stream->key, prefix, strlen(prefix), SK_KEY_ORDERS, activity, 0);
+    stream->key[len] = '\0';
+
+    skd_stream_rewind(stream);
+}
+
+
+void
+skd_stream_rewind(skd_stream_t *stream)
+{
+    stream->pending = 1;
+    strcpy(stream->cursor, "0-0");
+}
+
+
+skd_rc_e
+skd_reader_failed(skd_reader_t *reader, const redisReply *reply)
+{
+    reader->class = skb_redis_class(reply);
+    snprintf(reader->error, sizeof(reader->error), "%s",
+             skb_redis_reason(reader->redis, reply));
+
+    switch (reader->class) {
+    case SKB_REDIS_LOST:
+    case SKB_REDIS_OUTAGE:
+    case SKB_REDIS_DENIED:
+        return SKD_REDIS_LOST;
+    default:
+        return SKD_BLOCKED;
+    }
+}
+
+
+/*
+ * 1 when the activity has facts or a stream: an empty stream made before the
+ * preheat would be taken for somebody's leftover.
+ */
+static skd_rc_e
+skd_stream_wanted(skd_stream_t *stream, skd_reader_t *reader, int *wanted)
+{
+    char         facts[SK_KEY_MAX + 1];
+    size_t       len;
+    redisReply  *reply;
+    const char  *prefix = reader->config->redis.prefix;
+
+    len = sk_key(facts, prefix, strlen(prefix), SK_KEY_ACTIVITY, stream->activity, 0);
+    facts[len] = '\0';
+
+    reply = redisCommand(reader->redis, "EXISTS %s %s", facts, stream->key);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
+        skd_rc_e  rc = skd_reader_failed(reader, reply);
+
+        freeReplyObject(reply);
+        return rc;
+    }
+
+    *wanted = reply->integer > 0;
+    freeReplyObject(reply);
+
+    return SKD_OK;
+}
+
+
+static skd_rc_e
+skd_stream_group(skd_stream_t *stream, skd_reader_t *reader)
+{
+    int          wanted = 0;
+    skd_rc_e     rc;
+    redisReply  *reply;
+
+    rc = skd_stream_wanted(stream, reader, &wanted);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    if (!wanted) {
+        stream->next_ms = skd_now_ms() + 500;
+        return SKD_OK;
+    }
+
+    /* from 0: what was sold before the group existed is sold all the same */
+    reply = redisCommand(reader->redis, "XGROUP CREATE %s %s 0 MKSTREAM", stream->key,
+                         SKD_GROUP);
+
+    if (skb_redis_class(reply) == SKB_REDIS_FINE) {
+        skb_log(SKB_NOTICE, "consumer group created", "activity=%llu",
+                (unsigned long long) stream->activity);
+
+    } else if (skb_redis_class(reply) != SKB_REDIS_ERROR
+               || strncmp(reply->str, "BUSYGROUP", 9) != 0)
+    {
+        rc = skd_reader_failed(reader, reply);
+    }
+
+    freeReplyObject(reply);
+
+    /* it may vanish again and again: no faster than this */
+    stream->next_ms = skd_now_ms() + skd_jitter(100);
+    skd_stream_rewind(stream);
+
+    return rc;
+}
+
+
+static skd_rc_e
+skd_stream_fetch(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch)
+{
+    skd_rc_e     rc;
+    redisReply  *reply;
+
+    batch->count = 0;
+
+    reply = redisCommand(reader->redis, "XREADGROUP GROUP %s %s COUNT %u STREAMS %s %s",
+                         SKD_GROUP, reader->name, (unsigned) batch->size, stream->key,
+                         stream->pending ? stream->cursor : ">");
+
+    switch (skb_redis_class(reply)) {
+
+    case SKB_REDIS_FINE:
+        if (skd_batch_fill(batch, reply, stream->activity) == 0) {
+            return SKD_OK;
+        }
+
+        snprintf(reader->error, sizeof(reader->error), "unexpected reply to XREADGROUP");
+        return SKD_BLOCKED;
+
+    case SKB_REDIS_NOGROUP:
+        rc = skd_stream_group(stream, reader);
+        break;
+
+    default:
+        rc = skd_reader_failed(reader, reply);
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+skd_rc_e
+skd_stream_read(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch)
+{
+    int       pending = stream->pending;
+    skd_rc_e  rc;
+
+    rc = skd_stream_fetch(stream, reader, batch);
+
+    if (rc != SKD_OK || batch->count > 0 || !pending || stream->next_ms > skd_now_ms()) {
+        return rc;
+    }
+
+    stream->pending = 0;
+
+    return skd_stream_fetch(stream, reader, batch);
+}
+
+
+void
+skd_stream_advance(skd_stream_t *stream, const skd_batch_t *batch)
+{
+    if (stream->pending && batch->count > 0) {
+        snprintf(stream->cursor, sizeof(stream->cursor), "%s",
+                 batch->entries[batch->count - 1].id);
+    }
+}

@@ -1,0 +1,72 @@
+/*
+ * The orders stream of one activity: whose turn it is, what is read next, and
+ * how much of it may be deleted.
+ */
+
+#ifndef _SKD_STREAM_H_INCLUDED_
+#define _SKD_STREAM_H_INCLUDED_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sk_key.h"
+#include "skb_config.h"
+#include "skb_redis.h"
+#include "skd_batch.h"
+#include "skd_clock.h"
+
+#define SKD_STREAM_ID_MAX  48           /* "ms-seq", NUL included */
+
+typedef struct {
+    uint64_t       activity;
+    char           key[SK_KEY_MAX + 1];         /* the orders stream */
+    int            listed;              /* still registered, used while refreshing */
+
+    int            pending;             /* own unacknowledged entries come first */
+    char           cursor[SKD_STREAM_ID_MAX];   /* the last of them that was seen */
+    int64_t        next_ms;             /* nothing to do before */
+    skd_backoff_t  backoff;             /* of this activity alone */
+    int            blocked;             /* said so in the log */
+
+    int64_t        tend_ms;             /* facts and trimming are due */
+    uint64_t       start_ms;            /* epoch milliseconds, 0: not known */
+    int            begun;               /* MySQL has status 1 or more */
+} skd_stream_t;
+
+/* Who reads: the connection and the names. */
+typedef struct {
+    redisContext        *redis;         /* NULL: not connected */
+    const skb_config_t  *config;
+    char                 name[SKB_NAME_MAX + 12];       /* the consumer */
+    char                 error[SKD_ERROR_MAX];          /* of the last failure */
+    skb_redis_class_e    class;
+} skd_reader_t;
+
+void skd_stream_init(skd_stream_t *stream, const char *prefix, uint64_t activity);
+
+/* Own pending entries are read again from the first one. */
+void skd_stream_rewind(skd_stream_t *stream);
+
+/*
+ * The next entries, without waiting: pending ones, then new ones.  A missing
+ * group is made from the stream's begin, once the activity is preheated.
+ * Returns SKD_OK with batch->count, SKD_REDIS_LOST, or SKD_BLOCKED.
+ */
+skd_rc_e skd_stream_read(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch);
+
+/* All of the batch is settled: go on behind it. */
+void skd_stream_advance(skd_stream_t *stream, const skd_batch_t *batch);
+
+/*
+ * Deletes entries that are acknowledged, older than "retain" and behind every
+ * pending or unread one of any group.  now_ms is Redis' own time.
+ */
+skd_rc_e skd_stream_trim(skd_stream_t *stream, skd_reader_t *reader, uint64_t now_ms);
+
+/* Redis' time and the activity's start, in epoch milliseconds; start is 0 when not known. */
+skd_rc_e skd_stream_times(skd_stream_t *stream, skd_reader_t *reader, uint64_t *now_ms);
+
+/* Keeps why a call failed; returns what to do about it. */
+skd_rc_e skd_reader_failed(skd_reader_t *reader, const redisReply *reply);
+
+#endif /* _SKD_STREAM_H_INCLUDED_ */

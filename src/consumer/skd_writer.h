@@ -1,0 +1,52 @@
+/*
+ * Turns purchases into orders: one MySQL connection, one transaction per range
+ * of a batch.  The activity's row is locked first, so that writers of one
+ * activity follow each other and "sold" guards the limit (DESIGN promise P1).
+ * Knows nothing of Redis.
+ */
+
+#ifndef _SKD_WRITER_H_INCLUDED_
+#define _SKD_WRITER_H_INCLUDED_
+
+#include <mysql.h>
+
+#include "skb_config.h"
+#include "skb_mysql.h"
+#include "skd_batch.h"
+#include "skd_sql.h"
+
+typedef struct {
+    MYSQL              *mysql;          /* NULL: not connected */
+    skd_sql_t           sql;
+    int64_t             used_ms;        /* when the connection last answered */
+    skb_mysql_class_e   class;          /* of the last failure */
+    char                error[SKD_ERROR_MAX];
+} skd_writer_t;
+
+/*
+ * Connects when there is no connection, and proves one that was idle for long.
+ * Returns SKD_OK, or SKD_MYSQL_LOST with class and error set; a server that is
+ * read-only counts as lost.
+ */
+skd_rc_e skd_writer_connect(skd_writer_t *writer, const skb_config_t *config);
+
+/* Closes the connection; the transaction is rolled back by the server. */
+void skd_writer_close(skd_writer_t *writer);
+
+/* Gives everything back. */
+void skd_writer_done(skd_writer_t *writer);
+
+/*
+ * Stores the range in one transaction: after SKD_OK every entry has its
+ * outcome, orders have their ids, and the failed their tombstones.  careful: a
+ * unique key stopped the last attempt, so look who holds it.  Any other result
+ * has changed nothing, except that after SKD_MYSQL_LOST the COMMIT may have
+ * happened: storing the range again finds out, as the same purchase is success.
+ */
+skd_rc_e skd_writer_store(skd_writer_t *writer, uint64_t activity, skd_range_t *range,
+    int careful);
+
+/* Sets status 1 of an activity that has begun; SKD_OK also when it was set. */
+skd_rc_e skd_writer_begin_sale(skd_writer_t *writer, uint64_t activity);
+
+#endif /* _SKD_WRITER_H_INCLUDED_ */

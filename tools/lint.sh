@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+#
+# Static checks over everything in the tree; any finding fails.
+#
+#   tools/lint.sh [BUILD]     BUILD holds nginx's generated headers and ours
+#
+# The check sets live in .clang-tidy, .luacheckrc and here, with the reason for
+# each exception.
+
+set -uo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root" || exit 2
+
+build=${1:-build}
+jobs=$(nproc)
+failed=()
+began=$SECONDS
+
+[ -d "$build/nginx" ] || { echo "lint.sh: $build/nginx is missing: run \"make lint\"" >&2; exit 2; }
+
+shopt -s nullglob
+
+# headers of nginx and of the packages are not ours to judge: -isystem
+nginx_includes() {
+    local dir
+
+    for dir in core event event/modules event/quic os/unix http http/modules http/v2 http/v3; do
+        echo "-isystem$build/nginx-src/src/$dir"
+    done
+    echo "-isystem$build/nginx"
+}
+
+ours=(-std=gnu11 -D_GNU_SOURCE -Isrc -Isrc/shared -Isrc/backend -Isrc/consumer -Isrc/http
+      -Isrc/redis -Itools/seckillctl "-isystem$build/gen")
+mapfile -t nginx < <(nginx_includes)
+read -ra mysql <<< "$(mysql_config --include | sed 's/-I/-isystem/g')"
+
+module_sources=(ngx_*.c src/http/*.c src/redis/*.c)
+plain_sources=(src/shared/*.c src/backend/*.c src/consumer/*.c tools/seckillctl/*.c t/unit/*.c)
+
+check() {
+    local name=$1 start=$SECONDS
+    shift
+
+    if "$@"; then
+        echo "ok      $name ($((SECONDS - start)) s)"
+    else
+        echo "FAILED  $name" >&2
+        failed+=("$name")
+    fi
+}
+
+# One clang-tidy per file, as many at once as there are cores.
+tidy() {
+    local -a flags=()
+
+    while [ "$1" != -- ]; do
+        flags+=("$1")
+        shift
+    done
+    shift
+    if [ $# -eq 0 ]; then
+        return
+    fi
+
+    # shellcheck disable=SC2016  # the inner shell expands these
+    printf '%s\0' "$@" | xargs -0 -P "$jobs" -I{} bash -c '
+        output=$(clang-tidy --quiet "$1" -- "${@:2}" 2>&1) && exit 0
+        grep -v " warnings\? generated\.$" <<< "$output"
+        exit 1' tidy {} "${flags[@]}"
+}
+
+run_cppcheck() {
+    # missingIncludeSystem: cppcheck does not read libc.  variableScope: nginx
+    # declares at the top.  constParameter: nginx's callbacks fix the types.
+    # redundantContinue: an empty loop says so.  unmatchedSuppression: one list
+    # for all.
+    if [ $# -eq 0 ]; then
+        return
+    fi
+    cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --language=c -j "$jobs" \
+        --enable=warning,style,performance,portability \
+        --suppress=variableScope --suppress=constParameter --suppress=redundantContinue \
+        --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
+        -D_GNU_SOURCE -Isrc/shared -Isrc/backend -Isrc/consumer -Isrc/http -Isrc/redis \
+        -Itools/seckillctl "-I$build/gen" "$@"
+}
+
+perl_syntax() {
+    local file output code=0
+
+    for file in "$@"; do
+        if ! output=$(perl -wc -It/lib "$file" 2>&1); then
+            printf '%s\n' "$output"
+            code=1
+        fi
+    done
+    return "$code"
+}
+
+check cppcheck run_cppcheck "${module_sources[@]}" "${plain_sources[@]}"
+check "clang-tidy, module" tidy "${ours[@]}" "${nginx[@]}" -- "${module_sources[@]}"
+check "clang-tidy, plain C" tidy "${ours[@]}" "${mysql[@]}" -- "${plain_sources[@]}"
+check luacheck luacheck --no-color -qq --codes lua
+check shellcheck shellcheck -x -a tools/*.sh .ci/run
+mapfile -t perl_files < <(find t -name '*.t' -o -name '*.pm')
+check "perl -c" perl_syntax "${perl_files[@]}"
+
+echo "lint: $((SECONDS - began)) s, ${#failed[@]} failed"
+[ "${#failed[@]}" -eq 0 ]

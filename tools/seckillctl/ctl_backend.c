@@ -1,0 +1,420 @@
+/*
+ * The two servers.
+ */
+
+#include <errmsg.h>
+#include <inttypes.h>
+#include <mysqld_error.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_backend.h"
+#include "skb_mysql.h"
+#include "skb_redis.h"
+
+struct ctl_backend_s {
+    skb_config_t   conf;
+    redisContext  *redis;
+    MYSQL         *mysql;
+};
+
+
+/* the settings, read once */
+static int
+ctl_open(ctl_t *ctl)
+{
+    char  error[SKB_ERROR_MAX];
+
+    if (ctl->backend) {
+        return CTL_FINE;
+    }
+
+    ctl->backend = calloc(1, sizeof(*ctl->backend));
+    if (ctl->backend == NULL) {
+        return ctl_fail(ctl, CTL_PARTLY, "out of memory");
+    }
+
+    if (skb_config_load(&ctl->backend->conf, ctl->conf_path, error, sizeof(error)) != 0) {
+        ctl_close(ctl);
+        return ctl_fail(ctl, CTL_USAGE, "%s", error);
+    }
+
+    if (ctl->backend->conf.warning[0] != '\0') {
+        ctl_warn("%s", ctl->backend->conf.warning);
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_open_redis(ctl_t *ctl)
+{
+    int   rc;
+    char  error[SKB_ERROR_MAX];
+
+    rc = ctl_open(ctl);
+
+    if (rc != CTL_FINE || ctl->backend->redis) {
+        return rc;
+    }
+
+    ctl->backend->redis = skb_redis_connect(&ctl->backend->conf, error, sizeof(error));
+
+    return ctl->backend->redis ? CTL_FINE
+                               : ctl_fail(ctl, CTL_UNREACHABLE, "Redis: %s", error);
+}
+
+
+int
+ctl_open_mysql(ctl_t *ctl)
+{
+    int   rc;
+    char  error[SKB_ERROR_MAX];
+
+    rc = ctl_open(ctl);
+
+    if (rc != CTL_FINE || ctl->backend->mysql) {
+        return rc;
+    }
+
+    ctl->backend->mysql = skb_mysql_connect(&ctl->backend->conf, NULL, error, sizeof(error));
+
+    return ctl->backend->mysql ? CTL_FINE
+                               : ctl_fail(ctl, CTL_UNREACHABLE, "MySQL: %s", error);
+}
+
+
+void
+ctl_close(ctl_t *ctl)
+{
+    if (ctl->backend == NULL) {
+        return;
+    }
+
+    if (ctl->backend->redis) {
+        redisFree(ctl->backend->redis);
+    }
+
+    if (ctl->backend->mysql) {
+        mysql_close(ctl->backend->mysql);
+        mysql_library_end();
+    }
+
+    free(ctl->backend);
+    ctl->backend = NULL;
+}
+
+
+/* takes what hiredis gave: no reply is the end of the connection */
+static int
+ctl_redis_reply(ctl_t *ctl, redisReply *reply)
+{
+    int  rc;
+
+    if (reply) {
+        return CTL_FINE;
+    }
+
+    rc = ctl_fail(ctl, CTL_UNREACHABLE, "Redis: %s",
+                  skb_redis_reason(ctl->backend->redis, NULL));
+
+    redisFree(ctl->backend->redis);
+    ctl->backend->redis = NULL;
+
+    return rc;
+}
+
+
+static int
+ctl_redis_vtry(ctl_t *ctl, redisReply **reply, const char *fmt, va_list args)
+{
+    int  rc;
+
+    *reply = NULL;
+
+    rc = ctl_open_redis(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    *reply = redisvCommand(ctl->backend->redis, fmt, args);
+
+    return ctl_redis_reply(ctl, *reply);
+}
+
+
+int
+ctl_redis_try(ctl_t *ctl, redisReply **reply, const char *fmt, ...)
+{
+    int      rc;
+    va_list  args;
+
+    va_start(args, fmt);
+    rc = ctl_redis_vtry(ctl, reply, fmt, args);
+    va_end(args);
+
+    return rc;
+}
+
+
+int
+ctl_redis(ctl_t *ctl, redisReply **reply, const char *fmt, ...)
+{
+    int                rc;
+    va_list            args;
+    skb_redis_class_e  class;
+
+    va_start(args, fmt);
+    rc = ctl_redis_vtry(ctl, reply, fmt, args);
+    va_end(args);
+
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    class = skb_redis_class(*reply);
+
+    if (class == SKB_REDIS_FINE) {
+        return CTL_FINE;
+    }
+
+    rc = ctl_fail(ctl, class == SKB_REDIS_OUTAGE ? CTL_UNREACHABLE : CTL_REFUSED, "Redis: %s",
+                  skb_redis_reason(ctl->backend->redis, *reply));
+    freeReplyObject(*reply);
+    *reply = NULL;
+
+    return rc;
+}
+
+
+int
+ctl_redis_eval(ctl_t *ctl, redisReply **reply, sk_script_e script, int nkeys,
+    const char **args, int nargs)
+{
+    int  rc;
+
+    *reply = NULL;
+
+    rc = ctl_open_redis(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    *reply = skb_redis_script(ctl->backend->redis, script, nkeys, nkeys + nargs, args, NULL);
+
+    return ctl_redis_reply(ctl, *reply);
+}
+
+
+void
+ctl_key(const ctl_t *ctl, char *buf, sk_key_e key, uint64_t activity, uint64_t user)
+{
+    const char  *prefix;
+
+    prefix = ctl->backend->conf.redis.prefix;
+    buf[sk_key(buf, prefix, strlen(prefix), key, activity, user)] = '\0';
+}
+
+
+void
+ctl_key_global(const ctl_t *ctl, char *buf, const char *name)
+{
+    const char  *prefix;
+
+    prefix = ctl->backend->conf.redis.prefix;
+    buf[sk_key_global(buf, prefix, strlen(prefix), name, strlen(name))] = '\0';
+}
+
+
+/* what the last statement's error means for the run */
+static int
+ctl_sql_failed(ctl_t *ctl)
+{
+    unsigned     number;
+    const char  *hint;
+
+    number = mysql_errno(ctl->backend->mysql);
+    hint = "";
+
+    if (number == ER_NO_SUCH_TABLE || number == ER_BAD_FIELD_ERROR) {
+        hint = "; is \"seckillctl schema apply\" done?";
+
+    } else if (skb_mysql_class_of(number) == SKB_MYSQL_CONFLICT) {
+        hint = "; nothing was changed, run it again";
+    }
+
+    /* the client's own errors: there is no server at the other end any more */
+    return ctl_fail(ctl, number >= CR_MIN_ERROR && number <= CR_MAX_ERROR
+                         ? CTL_UNREACHABLE : CTL_REFUSED, "MySQL: %s (%u)%s",
+                    mysql_error(ctl->backend->mysql), number, hint);
+}
+
+
+int
+ctl_sql_text(ctl_t *ctl, const char *statement)
+{
+    MYSQL      *mysql;
+    MYSQL_RES  *res;
+
+    mysql = ctl->backend->mysql;
+
+    if (mysql_real_query(mysql, statement, (unsigned long) strlen(statement)) != 0) {
+        return ctl_sql_failed(ctl);
+    }
+
+    /* rows nobody asked for must be taken off the line all the same */
+    res = mysql_store_result(mysql);
+
+    if (res) {
+        mysql_free_result(res);
+    }
+
+    return mysql_errno(mysql) ? ctl_sql_failed(ctl) : CTL_FINE;
+}
+
+
+int
+ctl_sql(ctl_t *ctl, MYSQL_RES **res, const char *fmt, ...)
+{
+    int      rc, n;
+    char     statement[CTL_SQL_MAX];
+    va_list  args;
+
+    rc = ctl_open_mysql(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    va_start(args, fmt);
+    n = vsnprintf(statement, sizeof(statement), fmt, args);
+    va_end(args);
+
+    if (n < 0 || (size_t) n >= sizeof(statement)) {
+        return ctl_fail(ctl, CTL_PARTLY, "a statement is too long");
+    }
+
+    if (res == NULL) {
+        return ctl_sql_text(ctl, statement);
+    }
+
+    if (mysql_real_query(ctl->backend->mysql, statement, (unsigned long) n) != 0) {
+        return ctl_sql_failed(ctl);
+    }
+
+    *res = mysql_store_result(ctl->backend->mysql);
+
+    return *res ? CTL_FINE : ctl_sql_failed(ctl);
+}
+
+
+void
+ctl_sql_quote(ctl_t *ctl, char *buf, const char *text)
+{
+    size_t  len;
+
+    len = strnlen(text, 128);
+
+    buf[0] = '\'';
+    len = mysql_real_escape_string(ctl->backend->mysql, buf + 1, text, len);
+    buf[len + 1] = '\'';
+    buf[len + 2] = '\0';
+}
+
+
+/* GET_LOCK() names count for the whole server: the database is part of ours */
+static int
+ctl_sql_named(ctl_t *ctl, const char *call, const char *name, const char *rest, int *yes)
+{
+    int        rc;
+    char       quoted[CTL_QUOTE_MAX];
+    MYSQL_ROW  column;
+    MYSQL_RES *res;
+
+    rc = ctl_open_mysql(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_sql_quote(ctl, quoted, name);
+
+    rc = ctl_sql(ctl, &res, "SELECT %s(CONCAT('seckill:', LEFT(SHA1(DATABASE()), 16), ':', "
+                 "LEFT(%s, 32))%s)", call, quoted, rest);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    *yes = column && column[0] && strcmp(column[0], "1") == 0;
+    mysql_free_result(res);
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_sql_lock(ctl_t *ctl, const char *name)
+{
+    int       rc, yes;
+    char      rest[32];
+    unsigned  seconds;
+
+    rc = ctl_open_mysql(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    /* shorter than the client waits for an answer */
+    seconds = ctl->backend->conf.mysql.timeout_ms / 2000;
+    snprintf(rest, sizeof(rest), ", %u", seconds > 10 ? 10 : seconds > 0 ? seconds : 1);
+
+    rc = ctl_sql_named(ctl, "GET_LOCK", name, rest, &yes);
+
+    if (rc == CTL_FINE && !yes) {
+        return ctl_fail(ctl, CTL_REFUSED, "another seckillctl is at the same work (%s)", name);
+    }
+
+    return rc;
+}
+
+
+int
+ctl_sql_unlock(ctl_t *ctl, const char *name)
+{
+    int  yes;
+
+    return ctl_sql_named(ctl, "RELEASE_LOCK", name, "", &yes);
+}
+
+
+uint64_t
+ctl_reply_u64(const redisReply *reply)
+{
+    switch (reply->type) {
+
+    case REDIS_REPLY_INTEGER:
+        return reply->integer > 0 ? (uint64_t) reply->integer : 0;
+
+    case REDIS_REPLY_STRING:
+        return strtoull(reply->str, NULL, 10);
+
+    default:
+        return 0;
+    }
+}
+
+
+uint64_t
+ctl_column_u64(const char *text)
+{
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+
+int64_t
+ctl_column_i64(const char *text)
+{
+    return text ? strtoll(text, NULL, 10) : 0;
+}

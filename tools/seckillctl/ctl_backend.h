@@ -1,0 +1,74 @@
+/*
+ * The two servers as the verbs see them: opened on first use, closed at exit,
+ * every failure reported once with the server's own words.
+ */
+
+#ifndef _CTL_BACKEND_H_INCLUDED_
+#define _CTL_BACKEND_H_INCLUDED_
+
+#include <hiredis/hiredis.h>
+#include <mysql.h>
+
+#include "ctl.h"
+#include "sk_key.h"
+#include "sk_scripts.h"
+
+#define CTL_SQL_MAX  4096               /* bytes of one statement */
+
+/*
+ * Read the settings and connect; a second call does nothing.  Return CTL_FINE,
+ * or CTL_USAGE (settings) or CTL_UNREACHABLE after reporting.
+ */
+int ctl_open_redis(ctl_t *ctl);
+int ctl_open_mysql(ctl_t *ctl);
+void ctl_close(ctl_t *ctl);
+
+/*
+ * One command.  CTL_FINE and *reply, which the caller frees; or after reporting
+ * CTL_UNREACHABLE (no answer) or CTL_REFUSED (an error reply).
+ */
+int ctl_redis(ctl_t *ctl, redisReply **reply, const char *fmt, ...);
+
+/* As ctl_redis(), but an error reply is CTL_FINE too: the caller looks at its type. */
+int ctl_redis_try(ctl_t *ctl, redisReply **reply, const char *fmt, ...);
+
+/* Runs a script by text; keys first, then arguments.  As ctl_redis_try(). */
+int ctl_redis_eval(ctl_t *ctl, redisReply **reply, sk_script_e script, int nkeys,
+    const char **args, int nargs);
+
+/* A key of the activity, or one of no activity, with a final NUL: buf has SK_KEY_MAX + 1 bytes. */
+void ctl_key(const ctl_t *ctl, char *buf, sk_key_e key, uint64_t activity, uint64_t user);
+void ctl_key_global(const ctl_t *ctl, char *buf, const char *name);
+
+/*
+ * One statement, its text made as by printf() (numbers; text only through
+ * ctl_sql_quote()).  CTL_FINE and, when res is not NULL, the rows, which the
+ * caller frees; or after reporting CTL_UNREACHABLE (the server went away) or
+ * CTL_REFUSED (it said no).
+ */
+int ctl_sql(ctl_t *ctl, MYSQL_RES **res, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* One statement of any length that yields no rows; as ctl_sql(). */
+int ctl_sql_text(ctl_t *ctl, const char *statement);
+
+/* text as a quoted literal, cut to 128 bytes; buf has CTL_QUOTE_MAX bytes. */
+#define CTL_QUOTE_MAX  (2 * 128 + 3)
+void ctl_sql_quote(ctl_t *ctl, char *buf, const char *text);
+
+/*
+ * A lock of this database held by the connection until ctl_sql_unlock() or its
+ * end: no two runs of the same work at once.  CTL_REFUSED when another run
+ * keeps it for some seconds.
+ */
+int ctl_sql_lock(ctl_t *ctl, const char *name);
+int ctl_sql_unlock(ctl_t *ctl, const char *name);
+
+/* A number of a script's answer, integer or text; others are 0. */
+uint64_t ctl_reply_u64(const redisReply *reply);
+
+/* A decimal column; NULL is 0. */
+uint64_t ctl_column_u64(const char *text);
+int64_t ctl_column_i64(const char *text);
+
+#endif /* _CTL_BACKEND_H_INCLUDED_ */

@@ -1,0 +1,178 @@
+/*
+ * What can refuse a preheat.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_preheat.h"
+#include "sk_purchase.h"
+
+
+/* The policy as text, "" when Redis does not say. */
+static int
+ctl_eviction_policy(ctl_t *ctl, char *policy, size_t size)
+{
+    int          rc;
+    size_t       len;
+    redisReply  *reply;
+    const char  *at;
+
+    policy[0] = '\0';
+
+    rc = ctl_redis_try(ctl, &reply, "CONFIG GET maxmemory-policy");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+        snprintf(policy, size, "%s", reply->element[1]->str);
+    }
+
+    freeReplyObject(reply);
+
+    if (policy[0] != '\0') {
+        return CTL_FINE;
+    }
+
+    /* CONFIG is often denied where INFO is not */
+    rc = ctl_redis_try(ctl, &reply, "INFO memory");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    at = reply->type == REDIS_REPLY_STRING ? strstr(reply->str, "\nmaxmemory_policy:") : NULL;
+
+    if (at) {
+        at += sizeof("\nmaxmemory_policy:") - 1;
+        len = strcspn(at, "\r\n");
+        snprintf(policy, size, "%.*s", (int) len, at);
+    }
+
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_preheat_eviction(ctl_t *ctl, const ctl_preheat_t *preheat)
+{
+    int   rc;
+    char  policy[64];
+
+    if (preheat->allow_eviction) {
+        return CTL_FINE;
+    }
+
+    rc = ctl_eviction_policy(ctl, policy, sizeof(policy));
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (policy[0] == '\0') {
+        ctl_warn("Redis does not tell its maxmemory-policy; it must be noeviction");
+        return CTL_FINE;
+    }
+
+    if (strcmp(policy, "noeviction") != 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "maxmemory-policy of Redis is %s: under pressure it "
+                        "would drop stock, buyers and accepted purchases; set noeviction, or "
+                        "say --allow-eviction", policy);
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_preheat_check_row(ctl_t *ctl, const ctl_preheat_t *preheat)
+{
+    const ctl_row_t  *row;
+
+    row = &preheat->row;
+
+    if (!row->exists) {
+        return ctl_fail(ctl, CTL_NO, "activity %" PRIu64 " is not in seckill_activities",
+                        preheat->activity);
+    }
+
+    if (row->end_ms <= row->start_ms || row->start_ms <= 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " ends before it starts",
+                        preheat->activity);
+    }
+
+    if (row->status == 2 || row->end_ms <= preheat->live.now_ms) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is over", preheat->activity);
+    }
+
+    if (row->stock_limit > INT32_MAX) {
+        return ctl_fail(ctl, CTL_REFUSED, "stock_limit %" PRIu64 " is above %d",
+                        row->stock_limit, INT32_MAX);
+    }
+
+    if (row->max_quantity < 1 || row->max_quantity > SK_QUANTITY_MAX || row->price[0] == '-') {
+        return ctl_fail(ctl, CTL_REFUSED, "max_quantity %" PRIu64 " or price %s makes no sense",
+                        row->max_quantity, row->price);
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_preheat_check_present(ctl_t *ctl, const ctl_preheat_t *preheat)
+{
+    char               start[CTL_TIME_MAX];
+    const ctl_live_t  *live;
+
+    live = &preheat->live;
+
+    if (live->now_ms >= live->start_ms || live->buyers > 0) {
+        ctl_time_utc(start, live->start_ms);
+
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " has started (%s): %" PRId64
+                        " units left, %" PRId64 " buyers; nothing was changed",
+                        preheat->activity, start, live->stock, live->buyers);
+    }
+
+    if (live->epoch != preheat->row.epoch) {
+        return ctl_fail(ctl, CTL_REFUSED, "Redis holds epoch %" PRIu64 " of activity %" PRIu64
+                        ", MySQL epoch %" PRIu64 ": one of them is not the right server, or an "
+                        "old copy", live->epoch, preheat->activity, preheat->row.epoch);
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_preheat_check_absent(ctl_t *ctl, const ctl_preheat_t *preheat)
+{
+    int                started;
+    char               start[CTL_TIME_MAX];
+    const ctl_live_t  *live;
+
+    live = &preheat->live;
+    started = live->now_ms >= preheat->row.start_ms;
+
+    if (live->stock >= 0 || live->buyers > 0 || live->stream > 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "Redis has stock, buyers or purchases of activity %"
+                        PRIu64 " but not its facts: data was lost", preheat->activity);
+    }
+
+    if (preheat->reserve.orders > 0 || (started && preheat->reserve.opened)) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " was in Redis and may have sold: "
+                        "Redis lost it, a preheat would sell again", preheat->activity);
+    }
+
+    if (started && !preheat->late) {
+        ctl_time_utc(start, preheat->row.start_ms);
+
+        return ctl_fail(ctl, CTL_REFUSED, "the start of activity %" PRIu64 " (%s) has passed; "
+                        "to open it late say --late", preheat->activity, start);
+    }
+
+    return CTL_FINE;
+}

@@ -1,0 +1,269 @@
+/*
+ * Reserving units in MySQL.
+ *
+ * What is reserved is the sum of the ledger, never a column of its own: after
+ * the shop edits stock_limit or product_id before the start, the difference
+ * between ledger and row is what has to move.
+ */
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl_reserve.h"
+
+#define CTL_PRODUCTS_MAX  16            /* products one activity ever reserved from */
+
+typedef struct {
+    uint64_t  product;
+    int64_t   reserved;                 /* by the ledger */
+} ctl_share_t;
+
+typedef struct {
+    ctl_share_t  shares[CTL_PRODUCTS_MAX];
+    size_t       n;
+    uint64_t     rows;                  /* behind the shares */
+} ctl_ledger_t;
+
+
+static void
+ctl_actor(char *buf, size_t size)
+{
+    struct passwd  *pw;
+
+    pw = getpwuid(getuid());
+
+    if (pw) {
+        snprintf(buf, size, "%s", pw->pw_name);
+    } else {
+        snprintf(buf, size, "uid %u", (unsigned) getuid());
+    }
+}
+
+
+static int
+ctl_count(ctl_t *ctl, const char *table, uint64_t activity, const char *and_that, uint64_t *n)
+{
+    int        rc;
+    MYSQL_ROW  column;
+    MYSQL_RES *res;
+
+    rc = ctl_sql(ctl, &res, "SELECT COUNT(*) FROM %s WHERE activity_id = %" PRIu64 "%s", table,
+                 activity, and_that);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    *n = column ? ctl_column_u64(column[0]) : 0;
+    mysql_free_result(res);
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_reserve_read(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *reserve)
+{
+    int       rc;
+    char      opened[96];
+    uint64_t  n;
+
+    memset(reserve, 0, sizeof(*reserve));
+    reserve->epoch = row->epoch;
+
+    snprintf(opened, sizeof(opened), " AND kind = 'open' AND epoch = %" PRIu64, row->epoch);
+
+    if ((rc = ctl_count(ctl, "seckill_stock_log", activity, opened, &n)) != CTL_FINE) {
+        return rc;
+    }
+
+    reserve->opened = n > 0;
+
+    if ((rc = ctl_count(ctl, "seckill_orders", activity, "", &reserve->orders)) != CTL_FINE
+        || (rc = ctl_count(ctl, "seckill_records", activity, "", &n)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    reserve->orders += n;
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_ledger_read(ctl_t *ctl, uint64_t activity, ctl_ledger_t *ledger)
+{
+    int        rc;
+    MYSQL_ROW  column;
+    MYSQL_RES *res;
+
+    memset(ledger, 0, sizeof(*ledger));
+
+    rc = ctl_sql(ctl, &res, "SELECT product_id, -SUM(units), COUNT(*) FROM seckill_stock_log "
+                 "WHERE activity_id = %" PRIu64 " AND kind IN ('preheat', 'restock') "
+                 "GROUP BY product_id ORDER BY product_id", activity);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    while ((column = mysql_fetch_row(res)) != NULL) {
+
+        if (ledger->n == CTL_PRODUCTS_MAX - 1) {        /* one place stays for the new one */
+            mysql_free_result(res);
+            return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " changed its product too "
+                            "often", activity);
+        }
+
+        ledger->shares[ledger->n].product = ctl_column_u64(column[0]);
+        ledger->shares[ledger->n].reserved = ctl_column_i64(column[1]);
+        ledger->rows += ctl_column_u64(column[2]);
+        ledger->n++;
+    }
+
+    mysql_free_result(res);
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_product_stock(ctl_t *ctl, uint64_t product, int64_t *stock)
+{
+    int        rc;
+    MYSQL_ROW  column;
+    MYSQL_RES *res;
+
+    rc = ctl_sql(ctl, &res, "SELECT stock FROM products WHERE id = %" PRIu64 " FOR UPDATE",
+                 product);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    *stock = column ? ctl_column_i64(column[0]) : -1;
+    mysql_free_result(res);
+
+    return CTL_FINE;
+}
+
+
+/* takes units (negative: gives them back) from the product's stock */
+static int
+ctl_reserve_move(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t units,
+    uint64_t number, ctl_reserve_t *reserve)
+{
+    int      rc;
+    char     ref[32], actor[64], quoted[CTL_QUOTE_MAX];
+    int64_t  stock;
+
+    rc = ctl_product_stock(ctl, product, &stock);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (stock < 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is of product %" PRIu64
+                        ", which is not in products", activity, product);
+    }
+
+    if (units > stock) {
+        return ctl_fail(ctl, CTL_REFUSED, "product %" PRIu64 " has %" PRId64 " units, activity %"
+                        PRIu64 " needs %" PRId64 " more", product, stock, activity, units);
+    }
+
+    rc = ctl_sql(ctl, NULL, "UPDATE products SET stock = %" PRId64 " WHERE id = %" PRIu64,
+                 stock - units, product);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_actor(actor, sizeof(actor));
+    ctl_sql_quote(ctl, quoted, actor);
+
+    if (number == 0) {
+        snprintf(ref, sizeof(ref), "reserve");
+    } else {
+        snprintf(ref, sizeof(ref), "change-%" PRIu64, number);
+    }
+
+    reserve->moved -= units;
+
+    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log "
+                   "(activity_id, product_id, epoch, kind, ref, units, actor, note) VALUES "
+                   "(%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", 'preheat', '%s', %" PRId64 ", %s, "
+                   "'')", activity, product, reserve->epoch, ref, -units, quoted);
+}
+
+
+int
+ctl_reserve(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *reserve)
+{
+    int           rc, first;
+    size_t        i;
+    int64_t       want;
+    ctl_ledger_t  ledger;
+
+    first = row->epoch == 0;
+    reserve->epoch = first ? 1 : row->epoch;
+
+    rc = ctl_ledger_read(ctl, activity, &ledger);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    /* the row's product, in the order of ids: two preheats never lock crosswise */
+    for (i = 0; i < ledger.n && ledger.shares[i].product < row->product_id; i++) { /* void */ }
+
+    if (i == ledger.n || ledger.shares[i].product != row->product_id) {
+        memmove(&ledger.shares[i + 1], &ledger.shares[i], (ledger.n - i) * sizeof(ctl_share_t));
+        ledger.shares[i].product = row->product_id;
+        ledger.shares[i].reserved = 0;
+        ledger.n++;
+    }
+
+    for (i = 0; i < ledger.n; i++) {
+        want = ledger.shares[i].product == row->product_id ? (int64_t) row->stock_limit : 0;
+
+        if (want == ledger.shares[i].reserved && !first) {
+            continue;
+        }
+
+        rc = ctl_reserve_move(ctl, activity, ledger.shares[i].product,
+                              want - ledger.shares[i].reserved, ledger.rows, reserve);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+
+        ledger.rows++;
+    }
+
+    if (first) {
+        rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = 1 WHERE id = %" PRIu64,
+                     activity);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+    }
+
+    return ctl_product_stock(ctl, row->product_id, &reserve->left);
+}
+
+
+int
+ctl_reserve_opened(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, uint64_t epoch)
+{
+    char  actor[64], quoted[CTL_QUOTE_MAX];
+
+    ctl_actor(actor, sizeof(actor));
+    ctl_sql_quote(ctl, quoted, actor);
+
+    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log "
+                   "(activity_id, product_id, epoch, kind, ref, units, actor, note) VALUES "
+                   "(%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", 'open', 'redis', 0, %s, '') "
+                   "ON DUPLICATE KEY UPDATE id = id",
+                   activity, row->product_id, epoch, quoted);
+}

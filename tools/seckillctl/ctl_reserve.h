@@ -1,0 +1,33 @@
+/*
+ * The MySQL half of a preheat: units move from products.stock to the activity,
+ * each movement written to the ledger once.
+ */
+
+#ifndef _CTL_RESERVE_H_INCLUDED_
+#define _CTL_RESERVE_H_INCLUDED_
+
+#include "ctl_sale.h"
+
+typedef struct {
+    uint64_t  epoch;                    /* of the activity from now on */
+    int64_t   moved;                    /* change of products.stock by this run */
+    int64_t   left;                     /* products.stock of the activity's product */
+    int       opened;                   /* the ledger says that Redis had this epoch before */
+    uint64_t  orders;                   /* rows in seckill_orders and seckill_records */
+} ctl_reserve_t;
+
+/* What the ledger and the orders say; inside the transaction that locked the row. */
+int ctl_reserve_read(ctl_t *ctl, uint64_t activity, const ctl_row_t *row,
+    ctl_reserve_t *reserve);
+
+/*
+ * Brings the reserved units to row->stock_limit of row->product_id, whatever
+ * was reserved before, and epoch 0 to 1.  Running it again moves nothing.
+ * CTL_REFUSED when products.stock has too few.  The caller commits.
+ */
+int ctl_reserve(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *reserve);
+
+/* Records that Redis holds this epoch: from here missing facts are lost facts. */
+int ctl_reserve_opened(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, uint64_t epoch);
+
+#endif /* _CTL_RESERVE_H_INCLUDED_ */

@@ -1,0 +1,310 @@
+/*
+ * status: the sales as Redis and MySQL hold them.  What cannot be known is
+ * printed as unknown, never as 0.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_json.h"
+#include "ctl_sale.h"
+#include "sk_id.h"
+
+#define CTL_STATUS_MAX  100000          /* activities listed at most */
+
+typedef struct {
+    uint64_t   *ids;
+    size_t      n;
+    size_t      missing;                /* neither in Redis nor in MySQL */
+    int         one;                    /* asked for by id */
+    int         mysql;                  /* CTL_FINE while MySQL answers */
+    ctl_json_t  json;
+} ctl_status_t;
+
+typedef struct {
+    ctl_live_t  live;
+    ctl_row_t   row;
+    int64_t     orders;                 /* -1 while MySQL does not answer */
+    int64_t     units;
+} ctl_view_t;
+
+
+static int
+ctl_status_list(ctl_t *ctl, ctl_status_t *status)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    size_t       i;
+    redisReply  *reply, *id;
+
+    rc = ctl_open_redis(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_key_global(ctl, key, "activities");
+
+    rc = ctl_redis(ctl, &reply, "SMEMBERS %s", key);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    status->ids = calloc(reply->elements + 1, sizeof(uint64_t));
+
+    if (status->ids == NULL || reply->elements > CTL_STATUS_MAX) {
+        freeReplyObject(reply);
+        return ctl_fail(ctl, CTL_PARTLY, "too many activities to list");
+    }
+
+    for (i = 0; i < reply->elements; i++) {
+        id = reply->element[i];
+
+        if (sk_id_parse(id->str, id->len, &status->ids[status->n]) == 0) {
+            status->n++;
+        } else {
+            ctl_warn("\"%s\" holds \"%.40s\", which is no activity", key, id->str);
+        }
+    }
+
+    freeReplyObject(reply);
+    qsort(status->ids, status->n, sizeof(uint64_t), ctl_id_cmp);
+
+    return CTL_FINE;
+}
+
+
+/* MySQL down still leaves what Redis says worth seeing */
+static int
+ctl_status_view(ctl_t *ctl, ctl_status_t *status, uint64_t activity, ctl_view_t *view)
+{
+    int       rc;
+    uint64_t  orders, units;
+
+    memset(view, 0, sizeof(*view));
+    view->orders = view->units = -1;
+
+    rc = ctl_live_read(ctl, activity, &view->live);
+
+    if (rc != CTL_FINE || status->mysql != CTL_FINE) {
+        return rc;
+    }
+
+    status->mysql = ctl_row_read(ctl, activity, 0, &view->row);
+
+    if (status->mysql == CTL_FINE) {
+        status->mysql = ctl_orders_count(ctl, activity, &orders, &units);
+    }
+
+    if (status->mysql == CTL_FINE) {
+        view->orders = (int64_t) orders;
+        view->units = (int64_t) units;
+    }
+
+    return CTL_FINE;
+}
+
+
+static void
+ctl_status_json(ctl_json_t *json, const ctl_view_t *view)
+{
+    const ctl_live_t  *live;
+
+    live = &view->live;
+
+    ctl_json_map(json, NULL);
+    ctl_json_id(json, "activity", live->activity);
+    ctl_json_text(json, "phase", ctl_live_phase(live));
+
+    if (live->exists) {
+        ctl_json_map(json, "facts");
+        ctl_json_id(json, "product_id", live->product_id);
+        ctl_json_text(json, "price", live->price);
+        ctl_json_count(json, "stock_limit", live->stock_limit);
+        ctl_json_count(json, "start_ms", (uint64_t) live->start_ms);
+        ctl_json_count(json, "end_ms", (uint64_t) live->end_ms);
+        ctl_json_text(json, "state", live->state);
+        ctl_json_count(json, "max_quantity", live->max_quantity);
+        ctl_json_bool(json, "by_registration", live->by_registration);
+        ctl_json_count(json, "epoch", live->epoch);
+        ctl_json_count(json, "rev", live->rev);
+        ctl_json_count(json, "seq", live->seq);
+        ctl_json_map_end(json);
+    } else {
+        ctl_json_text(json, "facts", NULL);
+    }
+
+    ctl_json_known(json, "stock", live->stock);
+    ctl_json_known(json, "buyers", live->buyers);
+    ctl_json_known(json, "stream", live->stream);
+    ctl_json_known(json, "unread", live->unread);
+    ctl_json_known(json, "pending", live->pending);
+    ctl_json_known(json, "dead", live->dead);
+    ctl_json_known(json, "orders", view->orders);
+    ctl_json_known(json, "units_ordered", view->units);
+    ctl_json_known(json, "mysql_sold", view->row.exists ? (int64_t) view->row.sold : -1);
+    ctl_json_known(json, "mysql_status", view->row.exists ? view->row.status : -1);
+    ctl_json_count(json, "redis_time_ms", (uint64_t) live->now_ms);
+    ctl_json_map_end(json);
+}
+
+
+static void
+ctl_print_known(const char *label, int64_t n)
+{
+    if (n < 0) {
+        printf("  %-12s unknown\n", label);
+    } else {
+        printf("  %-12s %" PRId64 "\n", label, n);
+    }
+}
+
+
+static void
+ctl_status_print(const ctl_view_t *view)
+{
+    char               utc[CTL_TIME_MAX], local[CTL_TIME_MAX];
+    const ctl_live_t  *live;
+
+    live = &view->live;
+
+    printf("activity %" PRIu64 ": %s\n", live->activity, ctl_live_phase(live));
+
+    if (live->exists) {
+        printf("  %-12s %" PRIu64 " at %s, at most %" PRIu64 " each%s\n", "product",
+               live->product_id, live->price, live->max_quantity,
+               live->by_registration ? ", registered users only" : "");
+
+        ctl_time_utc(utc, live->start_ms);
+        ctl_time_local(local, live->start_ms);
+        printf("  %-12s %s, here %s\n", "start", utc, local);
+
+        ctl_time_utc(utc, live->end_ms);
+        ctl_time_local(local, live->end_ms);
+        printf("  %-12s %s, here %s\n", "end", utc, local);
+
+        printf("  %-12s epoch %" PRIu64 ", rev %" PRIu64 ", seq %" PRIu64 "\n", "generation",
+               live->epoch, live->rev, live->seq);
+        printf("  %-12s %" PRIu64 "\n", "limit", live->stock_limit);
+    }
+
+    ctl_print_known("stock", live->stock);
+    ctl_print_known("buyers", live->buyers);
+    ctl_print_known("stream", live->stream);
+    ctl_print_known("unread", live->unread);
+    ctl_print_known("pending", live->pending);
+    ctl_print_known("dead", live->dead);
+    ctl_print_known("orders", view->orders);
+    ctl_print_known("ordered", view->units);
+}
+
+
+static int
+ctl_status_all(ctl_t *ctl, ctl_status_t *status)
+{
+    int         rc;
+    size_t      i;
+    ctl_view_t  view;
+
+    for (i = 0; i < status->n; i++) {
+
+        rc = ctl_status_view(ctl, status, status->ids[i], &view);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+
+        if (!view.live.exists && !view.row.exists && view.live.stock < 0
+            && status->mysql == CTL_FINE)
+        {
+            status->missing++;
+        }
+
+        if (ctl->json) {
+            ctl_status_json(&status->json, &view);
+        } else {
+            ctl_status_print(&view);
+        }
+    }
+
+    if (status->n == 0 && !ctl->json) {
+        puts("no activity is registered");
+    }
+
+    return status->one && status->missing ? CTL_NO : CTL_FINE;
+}
+
+
+static int
+ctl_status_run(ctl_t *ctl, int argc, char **argv)
+{
+    int           opt, rc;
+    uint64_t      id;
+    ctl_status_t  status;
+
+    static const struct option  options[] = { CTL_OPTIONS };
+
+    opt = ctl_getopt(ctl, argc, argv, options);
+
+    if (opt != -1) {
+        return ctl->exit;
+    }
+
+    memset(&status, 0, sizeof(status));
+    status.one = argc - optind == 1;
+
+    if (argc - optind > 1) {
+        return ctl_usage(ctl, "one activity, or none for all of them");
+    }
+
+    if (status.one && sk_id_parse(argv[optind], strlen(argv[optind]), &id) != 0) {
+        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+    }
+
+    if (status.one) {
+        status.ids = &id;
+        status.n = 1;
+        rc = CTL_FINE;
+    } else {
+        rc = ctl_status_list(ctl, &status);
+    }
+
+    if (rc == CTL_FINE && ctl->json) {
+        ctl_json_begin(ctl, &status.json);
+        ctl_json_map(&status.json, NULL);
+        ctl_json_array(&status.json, "activities");
+    }
+
+    if (rc == CTL_FINE) {
+        rc = ctl_status_all(ctl, &status);
+    }
+
+    if (status.json.gen) {
+        ctl_json_array_end(&status.json);
+        ctl_json_error(&status.json, ctl);
+        ctl_json_map_end(&status.json);
+
+        if (ctl_json_end(&status.json) != 0) {
+            rc = CTL_PARTLY;
+        }
+    }
+
+    if (!status.one) {
+        free(status.ids);
+    }
+
+    return rc == CTL_FINE ? status.mysql : rc;
+}
+
+
+const ctl_verb_t  ctl_status_verb = {
+    "status",
+    "[ID]",
+    "show a sale, or all of them, as Redis and MySQL hold it",
+    "Shows facts, stock, buyers, the stream with what seckilld has not read (unread)\n"
+    "and not finished (pending), dead letters and orders.  What a server cannot tell\n"
+    "is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, 3 when MySQL or Redis\n"
+    "does not answer; what Redis said is shown all the same.\n"
+    "\n",
+    ctl_status_run
+};

@@ -1,0 +1,316 @@
+/*
+ * Options, messages, small parsing.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "ctl_json.h"
+
+
+static void
+ctl_print_verb_help(const ctl_verb_t *verb)
+{
+    const char  *line, *end;
+
+    line = verb->synopsis;
+
+    for ( ;; ) {
+        end = strchrnul(line, '\n');
+        printf("%s seckillctl %s%s%.*s\n", line == verb->synopsis ? "usage:" : "      ",
+               verb->name, end == line ? "" : " ", (int) (end - line), line);
+
+        if (*end == '\0') {
+            break;
+        }
+
+        line = end + 1;
+    }
+
+    printf("\n%s%s", verb->help,
+           "  -c, --config FILE  settings of seckilld, default " CTL_CONF_PATH "\n"
+           "      --json         answer in JSON on stdout\n"
+           "  -h, --help         this text\n");
+}
+
+
+int
+ctl_getopt(ctl_t *ctl, int argc, char **argv, const struct option *options)
+{
+    int  opt;
+
+    for ( ;; ) {
+        opt = getopt_long(argc, argv, "c:h", options, NULL);
+
+        switch (opt) {
+
+        case 'c':
+            ctl->conf_path = optarg;
+            break;
+
+        case 'j':
+            ctl->json = 1;
+            break;
+
+        case 'h':
+            ctl_print_verb_help(ctl->verb);
+            ctl->exit = CTL_FINE;
+            return '?';
+
+        case '?':
+            ctl->exit = ctl_usage(ctl, NULL);
+            return '?';
+
+        default:
+            return opt;
+        }
+    }
+}
+
+
+int
+ctl_usage(const ctl_t *ctl, const char *fmt, ...)
+{
+    va_list  args;
+
+    if (fmt) {
+        fputs("seckillctl: ", stderr);
+        va_start(args, fmt);
+        vfprintf(stderr, fmt, args);
+        va_end(args);
+        fputc('\n', stderr);
+    }
+
+    fprintf(stderr, "try \"seckillctl %s%s--help\"\n", ctl->verb ? ctl->verb->name : "",
+            ctl->verb ? " " : "");
+
+    return CTL_USAGE;
+}
+
+
+int
+ctl_fail(ctl_t *ctl, ctl_exit_e code, const char *fmt, ...)
+{
+    char     message[CTL_MESSAGE_MAX];
+    va_list  args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+
+    fprintf(stderr, "seckillctl: %s\n", message);
+
+    if (ctl->failed == CTL_FINE) {
+        ctl->failed = (int) code;
+        memcpy(ctl->message, message, sizeof(message));
+    }
+
+    return (int) code;
+}
+
+
+void
+ctl_warn(const char *fmt, ...)
+{
+    va_list  args;
+
+    fputs("seckillctl: warning: ", stderr);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+
+int
+ctl_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+    size_t    i;
+    uint64_t  n, digit;
+
+    n = 0;
+
+    for (i = 0; text[i]; i++) {
+        if (text[i] < '0' || text[i] > '9') {
+            return -1;
+        }
+
+        digit = (uint64_t) (text[i] - '0');
+
+        if (n > (UINT64_MAX - digit) / 10) {
+            return -1;
+        }
+
+        n = n * 10 + digit;
+    }
+
+    if (i == 0 || n < min || n > max) {
+        return -1;
+    }
+
+    *value = n;
+
+    return 0;
+}
+
+
+int
+ctl_duration(const char *text, uint64_t *ms)
+{
+    char      digits[16];
+    size_t    len, i;
+    uint64_t  n;
+
+    static const struct {
+        const char  *unit;
+        uint64_t     ms;
+    } units[] = {
+        { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }
+    };
+
+    len = strspn(text, "0123456789");
+
+    if (len == 0 || len >= sizeof(digits)) {
+        return -1;
+    }
+
+    memcpy(digits, text, len);
+    digits[len] = '\0';
+
+    for (i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strcmp(text + len, units[i].unit) == 0) {
+
+            /* at most ten years: no sum of two overflows */
+            if (ctl_number(digits, 0, 87600ull * 3600000 / units[i].ms, &n) != 0) {
+                return -1;
+            }
+
+            *ms = n * units[i].ms;
+            return 0;
+        }
+    }
+
+    return -1;
+}
+
+
+int
+ctl_id_cmp(const void *a, const void *b)
+{
+    uint64_t  x, y;
+
+    x = *(const uint64_t *) a;
+    y = *(const uint64_t *) b;
+
+    return (x > y) - (x < y);
+}
+
+
+int
+ctl_key_read(ctl_t *ctl, const char *path, uint8_t *key, size_t *len)
+{
+    int          fd;
+    char         buf[CTL_KEY_MAX + 2];  /* a line end, and one to see that it is too long */
+    size_t       n;
+    ssize_t      got;
+    struct stat  st;
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        ctl_fail(ctl, CTL_USAGE, "key file \"%s\": %s", path, strerror(errno));
+        return -1;
+    }
+
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH)) {
+        ctl_warn("key file \"%s\" can be read by everybody", path);
+    }
+
+    n = 0;
+
+    do {
+        got = read(fd, buf + n, sizeof(buf) - n);
+        n += got > 0 ? (size_t) got : 0;
+    } while (n < sizeof(buf) && (got > 0 || (got < 0 && errno == EINTR)));
+
+    close(fd);
+
+    n -= got >= 0 && n > 0 && buf[n - 1] == '\n';
+
+    if (got < 0 || n == 0 || n > CTL_KEY_MAX) {
+        ctl_fail(ctl, CTL_USAGE, "key file \"%s\" %s", path,
+                 got < 0 ? "cannot be read" : n == 0 ? "is empty" : "is too long");
+        explicit_bzero(buf, sizeof(buf));
+        return -1;
+    }
+
+    memcpy(key, buf, n);
+    *len = n;
+    explicit_bzero(buf, sizeof(buf));
+
+    return 0;
+}
+
+
+static void
+ctl_time(char *buf, int64_t ms, int local, const char *format)
+{
+    time_t     seconds;
+    struct tm  tm;
+
+    seconds = (time_t) (ms / 1000);
+
+    if ((local ? localtime_r(&seconds, &tm) : gmtime_r(&seconds, &tm)) == NULL
+        || strftime(buf, CTL_TIME_MAX, format, &tm) == 0)
+    {
+        snprintf(buf, CTL_TIME_MAX, "%lld ms", (long long) ms);
+    }
+}
+
+
+void
+ctl_time_utc(char *buf, int64_t ms)
+{
+    ctl_time(buf, ms, 0, "%Y-%m-%d %H:%M:%S UTC");
+}
+
+
+void
+ctl_time_local(char *buf, int64_t ms)
+{
+    ctl_time(buf, ms, 1, "%Y-%m-%d %H:%M:%S %z (%Z)");
+}
+
+
+int
+ctl_finish(ctl_t *ctl, int code)
+{
+    ctl_json_t  json;
+
+    if (ctl->json && !ctl->answered && ctl->failed != CTL_FINE) {
+        ctl_json_begin(ctl, &json);
+        ctl_json_map(&json, NULL);
+        ctl_json_error(&json, ctl);
+        ctl_json_map_end(&json);
+
+        if (ctl_json_end(&json) != 0) {
+            return code;                /* stderr has the reason */
+        }
+    }
+
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return code;
+    }
+
+    fprintf(stderr, "seckillctl: cannot write the answer: %s\n", strerror(errno));
+
+    return code == CTL_FINE ? CTL_PARTLY : code;
+}

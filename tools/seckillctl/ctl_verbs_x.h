@@ -1,0 +1,11 @@
+/*
+ * Every verb, in the order --help lists them.  A verb is a file ctl_<verb>.c
+ * that defines ctl_<verb>_verb, and a row here.
+ */
+
+CTL_VERB(schema)
+CTL_VERB(preheat)
+CTL_VERB(status)
+CTL_VERB(order)
+CTL_VERB(token)
+CTL_VERB(verify)

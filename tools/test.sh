@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+#
+# Runs every test against what was built in BUILD (default: build).
+#
+#   tools/test.sh [BUILD] [FILE.t ...]     FILE.t: only these, the same way
+#
+# Plain C first, then the suites under t/ with prove.  A process that a test
+# left behind is a failure too: under tini an orphan becomes tini's child.
+# Sanitized builds (BUILD/.sanitize) run in the stock nginx with the runtimes
+# preloaded, which t/lib does.
+
+set -euo pipefail
+
+# servers live in sbin, which the PATH of a plain user lacks
+PATH=$PATH:/usr/sbin:/sbin
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+
+build=${1:-build}
+shift || true
+
+# pid 1 of a container may reap orphans slowly or never: tini does
+if [ -z "${SECKILL_TINI:-}" ] && command -v tini >/dev/null; then
+    SECKILL_TINI=1 exec tini -s -g -- "$0" "$build" "$@"
+fi
+
+[ -d "$build" ] || { echo "test.sh: no folder \"$build\": run make first" >&2; exit 2; }
+build=$(cd "$build" && pwd)
+
+export SECKILL_BUILD=$build
+export SECKILL_MARIADB_TEMPLATE=$root/build/mariadb-template
+export TEST_NGINX_LOAD_MODULES=$build/ngx_http_seckill_module.so
+export TEST_NGINX_BINARY=${TEST_NGINX_BINARY:-$(command -v nginx || echo /usr/sbin/nginx)}
+export TEST_NGINX_RANDOMIZE=1
+export LC_ALL=C.UTF-8
+
+jobs=2
+failed=()
+ran=0
+began=$SECONDS
+
+# the sanitizer settings of our own programs; nginx gets its preload from t/lib
+if [ -e "$build/.sanitize" ]; then
+    export ASAN_OPTIONS=fast_unwind_on_malloc=0:detect_leaks=1
+    export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+    export LSAN_OPTIONS=suppressions=$root/t/lib/lsan.supp:print_suppressions=0
+    TEST_NGINX_LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)"
+    export TEST_NGINX_LD_PRELOAD="$TEST_NGINX_LD_PRELOAD $build/nginx_reachable.so"
+fi
+
+run() {
+    local name=$1
+    shift
+
+    ran=$((ran + 1))
+    echo "=== $name"
+    if ! "$@"; then
+        failed+=("$name")
+    fi
+}
+
+# only programs whose source is still there
+run_units() {
+    local source program
+
+    for source in t/unit/*.c; do
+        program=$build/unit/$(basename "$source" .c)
+        if [ -x "$program" ]; then
+            run "$source" "$program"
+        fi
+    done
+}
+
+# prove with perl that never sees the sanitizers: perl itself is not ours
+run_prove() {
+    local name=$1 parallel=$2
+    shift 2
+
+    if [ $# -gt 0 ]; then
+        run "$name" prove "-j$parallel" "${libs[@]}" "$@"
+    fi
+}
+
+left_behind() {
+    local pid
+    local -a children=()
+
+    # the file has no newline at its end, which read calls a failure
+    read -ra children < "/proc/$PPID/task/$PPID/children" || true
+    for pid in "${children[@]}"; do
+        if [ "$pid" != "$$" ]; then
+            echo "$pid"
+        fi
+    done
+}
+
+check_left_behind() {
+    local pid
+    local -a found=()
+
+    if [ -z "${SECKILL_TINI:-}" ]; then
+        echo "not checked: tini is not installed"
+        return 0
+    fi
+
+    # what is ending gets a moment
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        mapfile -t found < <(left_behind)
+        [ "${#found[@]}" -gt 0 ] || return 0
+        sleep 0.2
+    done
+
+    for pid in "${found[@]}"; do
+        if [ -r "/proc/$pid/cmdline" ]; then
+            echo "left behind: $pid $(tr '\0' ' ' < "/proc/$pid/cmdline")" >&2
+            kill -KILL "$pid" 2>/dev/null || true
+        fi
+    done
+    return 1
+}
+
+shopt -s nullglob
+
+# the real Test::Nginx where it is installed, which must then see our other
+# libraries but not our runner; else our runner for the same files
+libs=(-It/lib)
+if perl -MTest::Nginx::Socket -e1 2>/dev/null; then
+    rm -rf "$build/t-lib"
+    mkdir -p "$build/t-lib"
+    ln -s "$root"/t/lib/*.pm "$build/t-lib/"
+    libs=("-I$build/t-lib")
+fi
+
+if [ $# -gt 0 ]; then
+    run_prove "$*" 1 "$@"
+else
+    run_units
+    run_prove "t/build t/lua t/consumer t/ctl t/e2e t/runner" "$jobs" \
+        t/build/*.t t/lua/*.t t/consumer/*.t t/ctl/*.t t/e2e/*.t \
+        t/runner/*.t
+    run_prove "t" "$jobs" t/*.t
+fi
+run "no process left behind" check_left_behind
+
+echo "=== $((SECONDS - began)) s, $ran parts, ${#failed[@]} failed"
+if [ "${#failed[@]}" -gt 0 ]; then
+    printf 'FAILED: %s\n' "${failed[@]}"
+    exit 1
+fi
+echo "all tests passed"
