@@ -21,6 +21,13 @@ typedef int (*skd_item_pt)(skd_writer_t *writer, skd_range_t *range, size_t i);
 /* Takes a row of an answer. */
 typedef void (*skd_row_pt)(skd_range_t *range, MYSQL_ROW row);
 
+/* "SELECT ... WHERE <column> IN (items)": what stands before "(". */
+typedef struct {
+    const char  *head;
+    uint64_t     activity;              /* goes between head and tail */
+    const char  *tail;                  /* NULL: no activity */
+} skd_select_t;
+
 
 static skd_rc_e
 skd_rows_failed(skd_writer_t *writer)
@@ -144,13 +151,12 @@ skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity)
 
 
 static skd_rc_e
-skd_rows_select(skd_writer_t *writer, skd_range_t *range, const char *tail, skd_row_pt take)
+skd_rows_fetch(skd_writer_t *writer, skd_range_t *range, skd_row_pt take)
 {
     skd_rc_e    rc;
     MYSQL_ROW   row;
     MYSQL_RES  *res;
 
-    skd_sql_text(&writer->sql, tail);
     rc = skd_rows_run(writer, &res);
 
     if (rc != SKD_OK) {
@@ -167,47 +173,51 @@ skd_rows_select(skd_writer_t *writer, skd_range_t *range, const char *tail, skd_
 }
 
 
-/*
- * Runs head, activity, middle, "(item, item ...)" for all items of the range;
- * take is NULL for a statement without rows.
- */
-static skd_rc_e
-skd_rows_list(skd_writer_t *writer, skd_range_t *range, const char *head,
-    uint64_t activity, const char *middle, skd_item_pt add, skd_row_pt take)
+static void
+skd_rows_begin_list(skd_writer_t *writer, const skd_select_t *select)
 {
-    size_t    n = 0, before;
+    skd_sql_begin(&writer->sql, select->head);
+
+    if (select->tail != NULL) {
+        skd_sql_u64(&writer->sql, select->activity);
+        skd_sql_text(&writer->sql, select->tail);
+    }
+}
+
+
+/* Asks for all items of the range, 500 at a time. */
+static skd_rc_e
+skd_rows_select(skd_writer_t *writer, skd_range_t *range, const skd_select_t *select,
+    skd_item_pt add, skd_row_pt take)
+{
+    size_t    n = 0, before, end = range->first + range->count;
     skd_rc_e  rc;
 
-    for (size_t i = range->first; i < range->first + range->count; i++) {
+    for (size_t i = range->first; i < end; i++) {
         if (n == 0) {
-            skd_sql_begin(&writer->sql, head);
-            skd_sql_u64(&writer->sql, activity);
-            skd_sql_text(&writer->sql, middle);
+            skd_rows_begin_list(writer, select);
         }
 
         before = writer->sql.len;
         skd_sql_text(&writer->sql, n == 0 ? "(" : ",");
 
-        if (!add(writer, range, i)) {
-            writer->sql.len = before;
+        if (add(writer, range, i)) {
+            n++;
 
         } else {
-            n++;
+            writer->sql.len = before;
         }
 
-        if (n == 0 || (n < SKD_LIST_MAX && i + 1 < range->first + range->count)) {
-            continue;
+        if (n == SKD_LIST_MAX || (n > 0 && i + 1 == end)) {
+            skd_sql_text(&writer->sql, ")");
+            rc = skd_rows_fetch(writer, range, take);
+
+            if (rc != SKD_OK) {
+                return rc;
+            }
+
+            n = 0;
         }
-
-        skd_sql_text(&writer->sql, ")");
-        rc = take != NULL ? skd_rows_select(writer, range, "", take)
-                          : skd_rows_run(writer, NULL);
-
-        if (rc != SKD_OK) {
-            return rc;
-        }
-
-        n = 0;
     }
 
     return SKD_OK;
@@ -248,10 +258,12 @@ skd_rc_e
 skd_rows_find_orders(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
 {
     /* an idle choice of idx_activity_id would read the whole sale for each batch */
-    return skd_rows_list(writer, range,
-                         "SELECT user_id, id, order_no, epoch, seq FROM seckill_orders "
-                         "FORCE INDEX (uk_user_activity) WHERE activity_id = ",
-                         activity->id, " AND user_id IN ", skd_add_user, skd_take_order);
+    skd_select_t  select = {
+        "SELECT user_id, id, order_no, epoch, seq FROM seckill_orders "
+        "FORCE INDEX (uk_user_activity) WHERE activity_id = ", activity->id, " AND user_id IN "
+    };
+
+    return skd_rows_select(writer, range, &select, skd_add_user, skd_take_order);
 }
 
 
@@ -270,10 +282,12 @@ skd_rc_e
 skd_rows_find_records(skd_writer_t *writer, const skd_activity_t *activity,
     skd_range_t *range)
 {
-    return skd_rows_list(writer, range,
-                         "SELECT user_id, status FROM seckill_records "
-                         "FORCE INDEX (uk_user_activity) WHERE activity_id = ",
-                         activity->id, " AND user_id IN ", skd_add_user, skd_take_record);
+    skd_select_t  select = {
+        "SELECT user_id, status FROM seckill_records FORCE INDEX (uk_user_activity) "
+        "WHERE activity_id = ", activity->id, " AND user_id IN "
+    };
+
+    return skd_rows_select(writer, range, &select, skd_add_user, skd_take_record);
 }
 
 
@@ -317,7 +331,11 @@ skd_take_purchase(skd_range_t *range, MYSQL_ROW row)
 skd_rc_e
 skd_rows_find_taken(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
 {
-    skd_entry_t  *entries = range->batch->entries;
+    skd_entry_t   *entries = range->batch->entries;
+    skd_select_t   select = {
+        "SELECT epoch, seq, user_id FROM seckill_orders FORCE INDEX (uk_purchase) "
+        "WHERE activity_id = ", activity->id, " AND (epoch, seq) IN "
+    };
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
         for (size_t k = range->first; k < i && entries[i].fault == NULL; k++) {
@@ -331,11 +349,7 @@ skd_rows_find_taken(skd_writer_t *writer, const skd_activity_t *activity, skd_ra
         }
     }
 
-    return skd_rows_list(writer, range,
-                         "SELECT epoch, seq, user_id FROM seckill_orders "
-                         "FORCE INDEX (uk_purchase) WHERE activity_id = ",
-                         activity->id, " AND (epoch, seq) IN ", skd_add_purchase,
-                         skd_take_purchase);
+    return skd_rows_select(writer, range, &select, skd_add_purchase, skd_take_purchase);
 }
 
 
@@ -414,23 +428,28 @@ skd_add_number(skd_writer_t *writer, skd_range_t *range, size_t i)
 static void
 skd_take_id(skd_range_t *range, MYSQL_ROW row)
 {
-    skd_entry_t  *owner = skd_range_owner(range, skd_column(row[0]));
+    skd_entry_t  *entry = skd_range_numbered(range, row[0]);
 
-    if (owner != NULL) {
-        owner->order.id = skd_column(row[1]);
+    if (entry != NULL) {
+        range->batch->entries[entry->owner].order.id = skd_column(row[1]);
     }
 }
 
 
 skd_rc_e
-skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
+skd_rows_find_ids(skd_writer_t *writer, skd_range_t *range)
 {
     skd_rc_e            rc;
     const skd_entry_t  *entry, *entries = range->batch->entries;
 
-    rc = skd_rows_list(writer, range, "SELECT user_id, id FROM seckill_orders "
-                       "FORCE INDEX (uk_order_no) WHERE activity_id = ", activity->id,
-                       " AND order_no IN ", skd_add_number, skd_take_id);
+    /* the index alone answers this */
+    skd_select_t  select = {
+        "SELECT order_no, id FROM seckill_orders FORCE INDEX (uk_order_no) "
+        "WHERE order_no IN ", 0, NULL
+    };
+
+    skd_range_sort_numbers(range);
+    rc = skd_rows_select(writer, range, &select, skd_add_number, skd_take_id);
 
     for (size_t i = range->first; rc == SKD_OK && i < range->first + range->count; i++) {
         entry = &entries[i];

@@ -10,7 +10,7 @@
 
 #define SKD_CONFLICT_FIRST_MS  10
 #define SKD_CONFLICT_CAP_MS    1000
-#define SKD_DUPLICATE_TRIES    5        /* careful ones, against writers that hold no lock */
+#define SKD_DUPLICATE_TRIES    5        /* against writers that hold no lock */
 
 
 static skd_rc_e
@@ -46,7 +46,7 @@ skd_store_single(skd_worker_t *worker, skd_stream_t *stream, skd_range_t *range)
     skd_entry_fail(entry, worker->writer.class == SKB_MYSQL_TOO_LARGE
                           ? "too_large" : "data_error", worker->writer.error);
 
-    rc = skd_writer_store(&worker->writer, stream->activity, range, 0);
+    rc = skd_writer_store(&worker->writer, stream->activity, range, 1);
 
     if (rc == SKD_OK) {
         rc = skd_store_settle(worker, stream, range);
@@ -98,12 +98,14 @@ skd_store_conflict(skd_worker_t *worker, skd_stream_t *stream, int first)
 skd_rc_e
 skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
 {
-    int            careful = 0;
+    int            look = stream->pending, tries = 0;
     skd_rc_e       rc;
     skd_backoff_t  backoff = { 0, 0 };
 
+    /* what is delivered again was maybe stored before */
+
     for ( ;; ) {
-        rc = skd_writer_store(&worker->writer, stream->activity, &range, careful > 0);
+        rc = skd_writer_store(&worker->writer, stream->activity, &range, look);
 
         switch (rc) {
 
@@ -122,11 +124,12 @@ skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
             break;
 
         case SKD_DUPLICATE:
-            if (careful++ < SKD_DUPLICATE_TRIES) {
-                break;
+            if (tries++ == SKD_DUPLICATE_TRIES) {
+                return skd_store_split(worker, stream, range);
             }
 
-            return skd_store_split(worker, stream, range);
+            look = 1;
+            break;
 
         case SKD_SPLIT:
             return skd_store_split(worker, stream, range);

@@ -214,18 +214,9 @@ skd_writer_judge(skd_range_t *range)
 
 
 static skd_rc_e
-skd_writer_look(skd_writer_t *writer, skd_activity_t *activity, skd_range_t *range,
-    int careful)
+skd_writer_look(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
 {
     skd_rc_e  rc;
-
-    rc = skd_rows_lock(writer, activity);
-
-    if (rc != SKD_OK) {
-        return rc;
-    }
-
-    skd_failpoint(SKD_AFTER_BEGIN);
 
     /*
      * Plain reads, and yet the latest: their snapshot begins with the first of
@@ -237,15 +228,29 @@ skd_writer_look(skd_writer_t *writer, skd_activity_t *activity, skd_range_t *ran
         rc = skd_rows_find_records(writer, activity, range);
     }
 
-    if (rc == SKD_OK && careful) {
+    if (rc == SKD_OK) {
         rc = skd_rows_find_taken(writer, activity, range);
     }
 
-    if (rc == SKD_OK && careful) {
+    if (rc == SKD_OK) {
         rc = skd_rows_renumber(writer, activity, range);
     }
 
     return rc;
+}
+
+
+/* Nobody looked: good only when all become orders, which the unique keys prove. */
+static skd_rc_e
+skd_writer_all_new(const skd_range_t *range)
+{
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        if (range->batch->entries[i].outcome != SKD_INSERT) {
+            return SKD_DUPLICATE;
+        }
+    }
+
+    return SKD_OK;
 }
 
 
@@ -263,7 +268,7 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
         }
 
         if (rc == SKD_OK) {
-            rc = skd_rows_find_ids(writer, activity, range);
+            rc = skd_rows_find_ids(writer, range);
         }
     }
 
@@ -280,10 +285,10 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
 
 
 skd_rc_e
-skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int careful)
+skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look)
 {
     skd_rc_e        rc;
-    uint64_t        units;
+    uint64_t        units = 0;
     skd_activity_t  activity;
 
     memset(&activity, 0, sizeof(activity));
@@ -294,11 +299,20 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int care
     rc = skd_rows_exec(writer, "START TRANSACTION");
 
     if (rc == SKD_OK) {
-        rc = skd_writer_look(writer, &activity, range, careful);
+        rc = skd_rows_lock(writer, &activity);
+    }
+
+    if (rc == SKD_OK) {
+        skd_failpoint(SKD_AFTER_BEGIN);
+        rc = look ? skd_writer_look(writer, &activity, range) : SKD_OK;
     }
 
     if (rc == SKD_OK) {
         units = skd_writer_decide(&activity, range);
+        rc = look ? SKD_OK : skd_writer_all_new(range);
+    }
+
+    if (rc == SKD_OK) {
         skd_writer_judge(range);
         rc = skd_writer_write(writer, &activity, range, units);
     }

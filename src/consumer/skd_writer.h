@@ -38,13 +38,19 @@ void skd_writer_done(skd_writer_t *writer);
 
 /*
  * Stores the range in one transaction: after SKD_OK every entry has its
- * outcome, orders have their ids, and the failed their tombstones.  careful: a
- * unique key stopped the last attempt, so look who holds it.  Any other result
- * has changed nothing, except that after SKD_MYSQL_LOST the COMMIT may have
- * happened: storing the range again finds out, as the same purchase is success.
+ * outcome, orders have their ids, and the failed their tombstones.
+ *
+ * look: first read what the users have.  Without it all entries must be new,
+ * which the unique keys check as they are written: SKD_DUPLICATE says that they
+ * are not, or that one does not fit, and nothing was done.  That is the way of
+ * nearly every batch and saves a fifth of its time.
+ *
+ * Any other result has changed nothing either, except that after
+ * SKD_MYSQL_LOST the COMMIT may have happened: storing the range again, with a
+ * look, finds out, as the same purchase is success.
  */
 skd_rc_e skd_writer_store(skd_writer_t *writer, uint64_t activity, skd_range_t *range,
-    int careful);
+    int look);
 
 /* Sets status 1 of an activity that has begun; SKD_OK also when it was set. */
 skd_rc_e skd_writer_begin_sale(skd_writer_t *writer, uint64_t activity);

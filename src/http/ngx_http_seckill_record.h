@@ -30,9 +30,11 @@ typedef struct {
 } ngx_http_seckill_record_t;
 
 
+/* many small trees: the way down a large one is a cache miss at every step */
 typedef struct {
-    ngx_rbtree_t                 tree;
-    ngx_rbtree_node_t            sentinel;
+    ngx_rbtree_t                *trees;     /* by hash */
+    ngx_uint_t                   mask;      /* of their index */
+    ngx_rbtree_node_t            sentinel;  /* of all */
     ngx_queue_t                  lru;       /* last used first */
     ngx_uint_t                   count;
     ngx_uint_t                   evicted;

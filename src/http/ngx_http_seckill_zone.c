@@ -10,7 +10,10 @@
 
 
 /* raised with every change of what the zone's bytes mean */
-#define NGX_HTTP_SECKILL_ZONE_LAYOUT  2
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  3
+
+/* one tree of each table per so many bytes of the zone */
+#define NGX_HTTP_SECKILL_TREE_BYTES   8192
 
 
 static void ngx_http_seckill_record_insert_value(ngx_rbtree_node_t *temp,
@@ -21,7 +24,10 @@ static uint32_t ngx_http_seckill_record_hash(ngx_http_seckill_key_t *key);
 static ngx_http_seckill_shm_t *ngx_http_seckill_zone_create(
     ngx_shm_zone_t *shm_zone);
 static void ngx_http_seckill_zone_reset_locked(ngx_shm_zone_t *shm_zone);
-static void ngx_http_seckill_table_init(ngx_http_seckill_table_t *table);
+static void ngx_http_seckill_table_init(ngx_http_seckill_table_t *table,
+    ngx_rbtree_t *trees, ngx_uint_t n);
+static ngx_rbtree_t *ngx_http_seckill_table_tree(
+    ngx_http_seckill_table_t *table, uint32_t hash);
 
 
 ngx_int_t
@@ -65,28 +71,41 @@ static ngx_http_seckill_shm_t *
 ngx_http_seckill_zone_create(ngx_shm_zone_t *shm_zone)
 {
     size_t                   size;
-    ngx_uint_t               i;
+    ngx_uint_t               i, n;
+    ngx_rbtree_t            *trees;
     ngx_slab_pool_t         *shpool;
     ngx_http_seckill_shm_t  *shm;
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
 
+    for (n = 1; n * NGX_HTTP_SECKILL_TREE_BYTES < shm_zone->shm.size; n *= 2) {
+        /* void */
+    }
+
     size = ngx_http_seckill_buyers_size(shm_zone->shm.size);
 
-    shm = ngx_slab_alloc_locked(shpool, sizeof(ngx_http_seckill_shm_t) + size);
+    shm = ngx_slab_alloc_locked(shpool, sizeof(ngx_http_seckill_shm_t)
+                                        + NGX_HTTP_SECKILL_TABLES * n
+                                          * sizeof(ngx_rbtree_t)
+                                        + size);
     if (shm == NULL) {
         return NULL;
     }
+
+    trees = (ngx_rbtree_t *) (shm + 1);
 
     ngx_memzero(shm, sizeof(ngx_http_seckill_shm_t));
 
     shm->layout = NGX_HTTP_SECKILL_ZONE_LAYOUT;
 
     for (i = 0; i < NGX_HTTP_SECKILL_TABLES; i++) {
-        ngx_http_seckill_table_init(&shm->tables[i]);
+        ngx_http_seckill_table_init(&shm->tables[i], trees + i * n, n);
     }
 
-    ngx_http_seckill_buyers_init(&shm->buyers, (u_char *) (shm + 1), size);
+    ngx_http_seckill_buyers_init(&shm->buyers,
+                                 (u_char *) (trees
+                                             + NGX_HTTP_SECKILL_TABLES * n),
+                                 size);
 
     shpool->log_ctx = ngx_slab_alloc_locked(shpool,
                                             sizeof(" in seckill_zone \"\"")
@@ -176,11 +195,27 @@ ngx_http_seckill_zone_reset_locked(ngx_shm_zone_t *shm_zone)
 
 
 static void
-ngx_http_seckill_table_init(ngx_http_seckill_table_t *table)
+ngx_http_seckill_table_init(ngx_http_seckill_table_t *table,
+    ngx_rbtree_t *trees, ngx_uint_t n)
 {
-    ngx_rbtree_init(&table->tree, &table->sentinel,
-                    ngx_http_seckill_record_insert_value);
+    ngx_uint_t  i;
+
+    table->trees = trees;
+    table->mask = n - 1;
+
+    for (i = 0; i < n; i++) {
+        ngx_rbtree_init(&trees[i], &table->sentinel,
+                        ngx_http_seckill_record_insert_value);
+    }
+
     ngx_queue_init(&table->lru);
+}
+
+
+static ngx_rbtree_t *
+ngx_http_seckill_table_tree(ngx_http_seckill_table_t *table, uint32_t hash)
+{
+    return &table->trees[hash & table->mask];
 }
 
 
@@ -264,8 +299,8 @@ ngx_http_seckill_record_find_locked(ngx_http_seckill_table_t *table,
 
     hash = ngx_http_seckill_record_hash(key);
 
-    node = table->tree.root;
-    sentinel = table->tree.sentinel;
+    node = ngx_http_seckill_table_tree(table, hash)->root;
+    sentinel = &table->sentinel;
 
     while (node != sentinel) {
 
@@ -325,7 +360,8 @@ ngx_http_seckill_record_create_locked(ngx_shm_zone_t *shm_zone,
     record->key = *key;
     record->node.key = ngx_http_seckill_record_hash(key);
 
-    ngx_rbtree_insert(&table->tree, &record->node);
+    ngx_rbtree_insert(ngx_http_seckill_table_tree(table, record->node.key),
+                      &record->node);
     ngx_queue_insert_head(&table->lru, &record->queue);
     table->count++;
 
@@ -351,7 +387,8 @@ ngx_http_seckill_record_evict_locked(ngx_shm_zone_t *shm_zone,
     record = ngx_queue_data(q, ngx_http_seckill_record_t, queue);
 
     ngx_queue_remove(q);
-    ngx_rbtree_delete(&table->tree, &record->node);
+    ngx_rbtree_delete(ngx_http_seckill_table_tree(table, record->node.key),
+                      &record->node);
     table->count--;
     table->evicted++;
 

@@ -155,7 +155,9 @@ sk_json_scan(const char *p, const char *end)
         end--;
     }
 
-    if (end - p < 2 || *p != '{') {
+    /* a "}" that ends a string has its quote behind it */
+
+    if (p == end || *p != '{' || end[-1] != '}') {
         return -1;
     }
 
@@ -174,9 +176,7 @@ sk_json_scan(const char *p, const char *end)
         }
     }
 
-    /* "}" as the end of a string has its quote behind it */
-
-    return end[-1] == '}' ? 0 : -1;
+    return 0;
 }
 
 

@@ -19,9 +19,11 @@ typedef struct {
 } sk_purchase_t;
 
 /*
- * An empty body (len 0, or only JSON blanks) is {}.  Refused with -1: not an object, quantity not
- * an integer in 1..SK_QUANTITY_MAX (1.0, 1e0 and "1" too), ext not a string, too long or with NUL,
- * either key given twice, nesting deeper than 16, trailing text, bad UTF-8.  Other keys are ignored.
+ * An empty body (len 0, or only JSON blanks) is {}.  Refused with -1: not an
+ * object, quantity not an integer in 1..SK_QUANTITY_MAX (1.0, 1e0 and "1" too),
+ * ext not a string, too long or with NUL, either key given twice, nesting deeper
+ * than 16, a string longer than 8191 bytes as written, trailing text, bad UTF-8.
+ * Other keys are ignored.  After a refusal *purchase means nothing.
  */
 int sk_purchase_parse(sk_purchase_t *purchase, const char *body, size_t len);
 

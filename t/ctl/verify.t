@@ -280,6 +280,7 @@ for my $case (
     }
     is($order{a}, $order{b}, 'the same seed brings the same users in the same order');
     isnt($order{a}, $order{c}, 'another seed does not');
+    unlike($order{a}, qr/\A1 2 3 4 5 /, 'and they come shuffled');
     my %seen;
     $seen{$_}++ for split / /, $order{a};
     is(join(' ', sort { $a <=> $b } keys %seen), join(' ', 1 .. 20),

@@ -158,9 +158,9 @@ subtest 'a replica has no word of its own' => sub {
         is($s->verdicts(1, 2), $left ? '1' : '3', 'a master again');
     }
 
-    running(end_ms => $s->now_ms + 200);
+    running(end_ms => $s->now_ms + 500);
     $redis->replicaof('127.0.0.1', $port);
-    select undef, undef, undef, 0.3;
+    select undef, undef, undef, 0.55;
     $s->refused(\&ten, qr/READONLY/, 'not even "ended"');
     $redis->replicaof('NO', 'ONE');
 

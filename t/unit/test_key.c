@@ -75,8 +75,10 @@ static void
 of_no_activity(void **state)
 {
     char    buf[SK_KEY_MAX];
-    char    session[8 + 64 + 1];
     size_t  len;
+
+    static const char  session[] =
+        "session:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
     (void) state;
 
@@ -88,9 +90,9 @@ of_no_activity(void **state)
     assert_int_equal(len, 12);
     assert_memory_equal(buf, "s:activities", 12);
 
-    memset(session, 'a', sizeof(session));
-    memcpy(session, "session:", 8);
-    assert_int_equal(sk_key_global(buf, "seckill", 7, session, 72), 80);
+    len = sk_key_global(buf, "seckill", 7, session, sizeof(session) - 1);
+    assert_int_equal(len, 80);
+    assert_memory_equal(buf + 8, session, 72);
 }
 
 

@@ -118,12 +118,14 @@ mutate(char *text, size_t len)
 static size_t
 pick(char *text, const char *const *from, size_t n)
 {
+    size_t       len;
     const char  *chosen;
 
     chosen = from[below(n)];
-    memcpy(text, chosen, strlen(chosen));
+    len = strlen(chosen);
+    memcpy(text, chosen, len);
 
-    return mutate(text, strlen(chosen));
+    return mutate(text, len);
 }
 
 
@@ -139,7 +141,8 @@ tokens(void **state)
     sk_jwt_rules_t  rules = { &key, 1, SK_HS256, "sub", 3, 0 };
 
     static const char *const  headers[] = {
-        UNIT_HS256, "{\"alg\":\"HS256\"}", "{\"alg\":\"none\"}", "{\"kid\":\"\\u4e2d\",\"alg\":\"HS256\"}"
+        UNIT_HS256, "{\"alg\":\"HS256\"}", "{\"alg\":\"none\"}",
+        "{\"kid\":\"\\u4e2d\",\"alg\":\"HS256\"}"
     };
 
     static const char *const  payloads[] = {

@@ -74,6 +74,9 @@ my $bad_line = qr{\[(?:alert|crit|emerg)\]
 # seconds that a nginx which must die may take
 use constant DIE_SECONDS => 3;
 
+# of a sanitizer's report that are shown
+use constant REPORT_LINES => 60;
+
 # --- what a test file may call before run_tests(); each as in the original
 
 sub no_shuffle()             { $set{shuffle} = 0; return }
@@ -168,12 +171,13 @@ sub _run_block {
     } elsif (!_server()->start) {
         die "nginx did not start:\n" . _server()->log('stderr');
     } else {
-        for my $repeat (0 .. $set{repeat} - 1) {
-            _run_requests($block, $check, $repeat, @exchanges);
-        }
+        # a log that tells why a request failed is read all the same
+        my $ok = eval { _run_requests($block, $check, $_, @exchanges) for 0 .. $set{repeat} - 1; 1 };
+        my $error = $@;
         _server()->mark if !$set{accumulate};
         _server()->stop;
-        $check->shutdown_logs;
+        $check->shutdown_logs if $ok;
+        Test::More::fail("$name - $error") if !$ok;
     }
     _faults($block, $check);
 
@@ -366,9 +370,24 @@ sub _faults {
 
     Test::More::fail($block->name . ' - nothing bad in the log');
     Test::More::diag($_) for @faults;
-    Test::More::diag(_server()->log('stderr')) if grep {/Sanitizer|runtime error/} @faults;
+    Test::More::diag($_) for _reports();
 
     return;
+}
+
+# The reports of sanitizers; nginx makes stderr its error log.
+sub _reports {
+    my @reports;
+
+    for my $name (qw(error stderr)) {
+        my @lines = split /\n/, _server()->log($name);
+        my ($first) = grep { $lines[$_] =~ /^==\d+==ERROR|runtime error:/ } 0 .. $#lines;
+        next if !defined $first;
+        my $last = $first + REPORT_LINES;
+        push @reports, @lines[$first .. ($last < $#lines ? $last : $#lines)];
+    }
+
+    return @reports;
 }
 
 sub _clean_up {
