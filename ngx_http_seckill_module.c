@@ -162,7 +162,7 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
       NULL },
 
     { ngx_string("seckill_limit"),
-      NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE12,
+      NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE1234,
       ngx_http_seckill_conf_limit,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
@@ -326,6 +326,8 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
     conf->queue_token = NGX_CONF_UNSET_PTR;
     conf->limit = NGX_CONF_UNSET_UINT;
     conf->limit_burst = NGX_CONF_UNSET_UINT;
+    conf->limit_cluster = NGX_CONF_UNSET_UINT;
+    conf->limit_dry_run = NGX_CONF_UNSET_UINT;
     conf->refresh = NGX_CONF_UNSET_MSEC;
     conf->negative = NGX_CONF_UNSET_MSEC;
     conf->messages = NGX_CONF_UNSET_UINT;
@@ -369,6 +371,8 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_uint_value(conf->limit, prev->limit, 1000);
     ngx_conf_merge_uint_value(conf->limit_burst, prev->limit_burst, 0);
+    ngx_conf_merge_uint_value(conf->limit_cluster, prev->limit_cluster, 0);
+    ngx_conf_merge_uint_value(conf->limit_dry_run, prev->limit_dry_run, 0);
     ngx_conf_merge_msec_value(conf->refresh, prev->refresh, 1000);
     ngx_conf_merge_msec_value(conf->negative, prev->negative, 60000);
 

@@ -2,7 +2,9 @@
 --
 -- KEYS[1] activity, hash   KEYS[2] stock, string   KEYS[3] order_users, set
 -- KEYS[4] orders, stream   KEYS[5] eligible, set
+-- KEYS[6..] limit, string: one per purchase, where all nodes share the limit
 -- ARGV[1] activity id, then for each purchase: user, quantity, request_id, ext
+-- and, with limit keys, at the end: milliseconds per request, burst
 --
 -- Returns { time_ms, epoch, rev, seq, stock left, verdicts }: verdicts is a
 -- string of one digit per purchase, as in src/shared/sk_verdicts_x.h; seq is
@@ -15,7 +17,7 @@
 
 local ACCEPTED, REPEAT, SOLD_OUT = "1", "2", "3"
 local NOT_STARTED, ENDED, NOT_ELIGIBLE = "4", "5", "6"
-local CLOSED, BAD_REQUEST = "7", "9"
+local CLOSED, LIMITED, BAD_REQUEST = "7", "8", "9"
 
 local call, argv = redis.call, ARGV
 local find, format, sub, floor = string.find, string.format, string.sub, math.floor
@@ -39,8 +41,19 @@ local function is_id(text)
          and (#text < 20 or (#text == 20 and text <= "18446744073709551615"))
 end
 
+-- the limit's own arguments, behind the purchases
+local limited = #KEYS > 5
+local interval, burst
+if limited then
+  interval, burst = number(argv[argc - 1]), number(argv[argc])
+  argc = argc - 2
+end
+
 if #KEYS < 5 or argc < 5 or argc % 4 ~= 1 then
   return refuse("admit takes five keys, an activity and four arguments per purchase")
+end
+if limited and not (#KEYS - 5 == (argc - 1) / 4 and interval and interval > 0 and burst) then
+  return refuse("admit takes one limit key per purchase, an interval and a burst")
 end
 if not is_id(activity) then
   return refuse("activity is not an id")
@@ -87,6 +100,10 @@ if may and not (may("SADD", buyers, activity) and may("XADD", orders, "*", "v", 
   return redis.error_reply("NOPERM admit needs SADD, XADD, DECRBY, HSET and HSETNX")
 end
 
+if limited and may and not (may("MGET", KEYS[6]) and may("SET", KEYS[6], "1", "PX", "1")) then
+  return redis.error_reply("NOPERM admit needs MGET and SET for scope=cluster")
+end
+
 local time = call("TIME")
 local seconds, millis = tonumber(time[1]), floor(tonumber(time[2]) / 1000)
 local now_ms = seconds * 1000 + millis
@@ -126,6 +143,32 @@ local function order_no_head()
                 millis, tonumber(sub(activity, -6)))
 end
 
+-- The generic cell rate algorithm, as in src/http/ngx_http_seckill_user.c: the
+-- value is the time until which a user's requests use up the allowed rate; one
+-- key and its expiry are written in one step.
+
+local until_ms = {}
+if limited then
+  local values = call("MGET", unpack(KEYS, 6))
+  for k = 1, #KEYS - 5 do
+    -- not a number of ours: as if it were not there
+    until_ms[KEYS[5 + k]] = number(values[k] or nil) or 0
+  end
+end
+
+local function over_limit(key)
+  local ahead = until_ms[key] - now_ms
+  if ahead < 0 then
+    ahead = 0
+  end
+  if ahead > interval * burst then
+    return true
+  end
+  until_ms[key] = now_ms + ahead + interval
+  call("SET", key, format("%d", until_ms[key]), "PX", format("%d", ahead + interval))
+  return false
+end
+
 local verdicts, count, taken = {}, 0, 0
 local head, accepted_ms
 
@@ -133,7 +176,9 @@ for i = 2, argc, 4 do
   local user, quantity = argv[i], tonumber(argv[i + 1])
   local verdict = gate
 
-  if not verdict then
+  if limited and over_limit(KEYS[6 + count]) then
+    verdict = LIMITED
+  elseif not verdict then
     if by_registration and call("SISMEMBER", eligible, user) == 0 then
       verdict = NOT_ELIGIBLE
     elseif quantity > max_quantity then
@@ -144,7 +189,7 @@ for i = 2, argc, 4 do
   end
 
   if verdict then
-    if call("SISMEMBER", buyers, user) == 1 then
+    if verdict ~= LIMITED and call("SISMEMBER", buyers, user) == 1 then
       verdict = REPEAT
     end
 

@@ -451,8 +451,8 @@ invalid value "none"
 --- seckill
     seckill_limit off burst=1;
 --- must_die
---- error_log
-"burst=1"
+--- error_log eval
+qr/invalid parameter "(?:off|burst=1)"/
 
 
 

@@ -80,6 +80,8 @@ typedef struct {
 
     ngx_uint_t                   limit;         /* milliseconds a request, 0: off */
     ngx_uint_t                   limit_burst;
+    ngx_uint_t                   limit_cluster; /* all nodes share it */
+    ngx_uint_t                   limit_dry_run;
 
     ngx_msec_t                   refresh;
     ngx_msec_t                   negative;

@@ -10,32 +10,9 @@
 
 
 #include "ngx_http_seckill_admit.h"
-#include "ngx_http_seckill_sold_out.h"
 
 
 #define NGX_HTTP_SECKILL_LANES  256             /* buckets, a power of 2 */
-
-/* EVALSHA, sha, number of keys, keys, activity, then four per purchase */
-#define NGX_HTTP_SECKILL_ADMIT_KEYS  5
-#define NGX_HTTP_SECKILL_ADMIT_ARGS                                           \
-    (3 + NGX_HTTP_SECKILL_ADMIT_KEYS + 1 + 4 * NGX_HTTP_SECKILL_BATCH_MAX)
-
-
-struct ngx_http_seckill_lane_s {
-    ngx_queue_t                   queue;        /* in its bucket */
-    uint64_t                      activity;
-    ngx_http_seckill_loc_conf_t  *conf;         /* of its purchases */
-    ngx_queue_t                   gathering;    /* of ctx->queue, oldest first */
-    ngx_http_seckill_batch_t     *batch;        /* in flight */
-    ngx_event_t                   turn;         /* posted: the turn's end */
-};
-
-
-struct ngx_http_seckill_batch_s {
-    ngx_http_seckill_lane_t      *lane;
-    ngx_uint_t                    n;
-    ngx_http_seckill_ctx_t       *requests[1];  /* NULL: has gone */
-};
 
 
 static ngx_http_seckill_lane_t *ngx_http_seckill_lane(
@@ -48,11 +25,7 @@ static void ngx_http_seckill_lane_expire(ngx_http_seckill_lane_t *lane,
 static ngx_http_seckill_batch_t *ngx_http_seckill_batch_take(
     ngx_http_seckill_lane_t *lane);
 static ngx_int_t ngx_http_seckill_batch_send(ngx_http_seckill_batch_t *batch);
-static ngx_seckill_call_t *ngx_http_seckill_batch_call(
-    ngx_http_seckill_batch_t *batch, ngx_msec_t deadline);
 static void ngx_http_seckill_batch_done(ngx_seckill_call_t *call);
-static ngx_int_t ngx_http_seckill_batch_verdicts(
-    ngx_http_seckill_batch_t *batch, redisReply *reply);
 static void ngx_http_seckill_batch_refused(ngx_http_seckill_batch_t *batch,
     ngx_seckill_call_t *call);
 static void ngx_http_seckill_batch_resume(ngx_http_seckill_batch_t *batch,
@@ -331,88 +304,15 @@ ngx_http_seckill_batch_send(ngx_http_seckill_batch_t *batch)
     }
 
     /* the oldest purchase, which is the first, has waited longest */
-    call = ngx_http_seckill_batch_call(batch, batch->requests[0]->deadline);
+    call = ngx_http_seckill_admit_question(batch,
+                                           ngx_http_seckill_batch_done,
+                                           batch->requests[0]->deadline);
     if (call == NULL) {
         return NGX_ERROR;
     }
 
     return ngx_seckill_redis_send(redis, NGX_SECKILL_PURCHASES,
                                   (ngx_uint_t) batch->lane->activity, call);
-}
-
-
-static ngx_seckill_call_t *
-ngx_http_seckill_batch_call(ngx_http_seckill_batch_t *batch,
-    ngx_msec_t deadline)
-{
-    size_t                   keys_len[NGX_HTTP_SECKILL_ADMIT_KEYS];
-    ngx_str_t               *prefix;
-    ngx_uint_t               i, n;
-    const sk_script_t       *script;
-    ngx_seckill_call_t      *call;
-    ngx_http_seckill_ctx_t  *ctx;
-
-    /* a worker makes one call at a time: the formatter copies all this */
-    static char         keys[NGX_HTTP_SECKILL_ADMIT_KEYS][SK_KEY_MAX];
-    static char         numbers[1 + 2 * NGX_HTTP_SECKILL_BATCH_MAX][SK_ID_MAX];
-    static size_t       lens[NGX_HTTP_SECKILL_ADMIT_ARGS];
-    static const char  *argv[NGX_HTTP_SECKILL_ADMIT_ARGS];
-
-    static const sk_key_e  names[NGX_HTTP_SECKILL_ADMIT_KEYS] = {
-        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS,
-        SK_KEY_ELIGIBLE
-    };
-
-    script = &sk_scripts[SK_SCRIPT_ADMIT];
-    prefix = &batch->lane->conf->prefix;
-
-    call = ngx_seckill_call_create(ngx_http_seckill_batch_done, batch,
-                                   deadline);
-    if (call == NULL) {
-        return NULL;
-    }
-
-    call->script = script;
-
-#define ngx_http_seckill_arg(text, size)                                      \
-    argv[n] = text;                                                           \
-    lens[n++] = size
-
-    n = 0;
-    ngx_http_seckill_arg("EVALSHA", sizeof("EVALSHA") - 1);
-    ngx_http_seckill_arg(script->sha1, 40);
-    ngx_http_seckill_arg("5", 1);
-
-    for (i = 0; i < NGX_HTTP_SECKILL_ADMIT_KEYS; i++) {
-        keys_len[i] = sk_key(keys[i], (char *) prefix->data, prefix->len,
-                             names[i], batch->lane->activity, 0);
-        ngx_http_seckill_arg(keys[i], keys_len[i]);
-    }
-
-    ngx_http_seckill_arg(numbers[0],
-                         sk_id_format(numbers[0], batch->lane->activity));
-
-    for (i = 0; i < batch->n; i++) {
-        ctx = batch->requests[i];
-
-        ngx_http_seckill_arg(numbers[1 + 2 * i],
-                             sk_id_format(numbers[1 + 2 * i], ctx->user));
-        ngx_http_seckill_arg(numbers[2 + 2 * i],
-                             sk_id_format(numbers[2 + 2 * i],
-                                          ctx->purchase->quantity));
-        ngx_http_seckill_arg((char *) ctx->request_id.data,
-                             ctx->request_id.len);
-        ngx_http_seckill_arg(ctx->purchase->ext, ctx->purchase->ext_len);
-    }
-
-#undef ngx_http_seckill_arg
-
-    if (ngx_seckill_call_command(call, n, argv, lens) != NGX_OK) {
-        ngx_seckill_call_free(call);
-        return NULL;
-    }
-
-    return call;
 }
 
 
@@ -432,7 +332,7 @@ ngx_http_seckill_batch_done(ngx_seckill_call_t *call)
         ngx_http_seckill_batch_refused(batch, call);
         verdict = ngx_http_seckill_end_verdict(call->end);
 
-    } else if (ngx_http_seckill_batch_verdicts(batch, call->replies[0])
+    } else if (ngx_http_seckill_admit_verdicts(batch, call->replies[0])
                != NGX_OK)
     {
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
@@ -448,77 +348,6 @@ ngx_http_seckill_batch_done(ngx_seckill_call_t *call)
 
     lane->batch = NULL;
     ngx_http_seckill_lane_next(lane);
-}
-
-
-/* { time_ms, epoch, rev, seq, stock, verdicts } of lua/admit.lua */
-
-static ngx_int_t
-ngx_http_seckill_batch_verdicts(ngx_http_seckill_batch_t *batch,
-    redisReply *reply)
-{
-    char                    *digits;
-    uint64_t                 seq;
-    ngx_uint_t               i;
-    sk_verdict_e             verdict;
-    ngx_http_seckill_ctx_t  *ctx;
-
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 6) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < 5; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
-            return NGX_ERROR;
-        }
-    }
-
-    if (reply->element[5]->type != REDIS_REPLY_STRING
-        || (ngx_uint_t) reply->element[5]->len != batch->n)
-    {
-        return NGX_ERROR;
-    }
-
-    digits = reply->element[5]->str;
-    seq = (uint64_t) reply->element[3]->integer;
-
-    for (i = 0; i < batch->n; i++) {
-        verdict = sk_verdict_by_script(digits[i]);
-
-        if (verdict == SK_VERDICTS) {
-            return NGX_ERROR;
-        }
-
-        if (verdict == SK_ACCEPTED) {
-            seq--;
-        }
-    }
-
-    if (reply->element[4]->integer == 0) {
-        ngx_http_seckill_sold_out_set(batch->lane->conf, batch->lane->activity,
-                                      (uint64_t) reply->element[1]->integer,
-                                      (uint64_t) reply->element[2]->integer);
-    }
-
-    for (i = 0; i < batch->n; i++) {
-        verdict = sk_verdict_by_script(digits[i]);
-
-        if (verdict == SK_ACCEPTED) {
-            seq++;
-        }
-
-        ctx = batch->requests[i];
-        if (ctx == NULL) {
-            continue;
-        }
-
-        ctx->verdict = verdict;
-        ctx->redis_ms = (uint64_t) reply->element[0]->integer;
-        ctx->epoch = (uint64_t) reply->element[1]->integer;
-        ctx->seq = (verdict == SK_ACCEPTED) ? seq : 0;
-    }
-
-    return NGX_OK;
 }
 
 

@@ -11,9 +11,41 @@
 #include "ngx_http_seckill.h"
 
 
+struct ngx_http_seckill_lane_s {
+    ngx_queue_t                   queue;        /* in its bucket */
+    uint64_t                      activity;
+    ngx_http_seckill_loc_conf_t  *conf;         /* of its purchases */
+    ngx_queue_t                   gathering;    /* of ctx->queue, oldest first */
+    ngx_http_seckill_batch_t     *batch;        /* in flight */
+    ngx_event_t                   turn;         /* posted: the turn's end */
+};
+
+
+struct ngx_http_seckill_batch_s {
+    ngx_http_seckill_lane_t      *lane;
+    ngx_uint_t                    n;
+    ngx_http_seckill_ctx_t       *requests[1];  /* NULL: has gone */
+};
+
+
 /* The client of a purchase that gathers, or is in flight, has left. */
 void ngx_http_seckill_lane_leave(ngx_http_seckill_ctx_t *ctx);
 void ngx_http_seckill_batch_leave(ngx_http_seckill_ctx_t *ctx);
+
+
+/* ngx_http_seckill_admit_call.c */
+
+/* The batch as one call of admit.lua.  NULL: out of memory. */
+ngx_seckill_call_t *ngx_http_seckill_admit_question(
+    ngx_http_seckill_batch_t *batch, ngx_seckill_call_done_pt done,
+    ngx_msec_t deadline);
+
+/*
+ * Gives each request of the batch its verdict from the script's reply,
+ * { time_ms, epoch, rev, seq, stock, verdicts }.  NGX_ERROR: it is not such.
+ */
+ngx_int_t ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
+    redisReply *reply);
 
 
 #endif /* _NGX_HTTP_SECKILL_ADMIT_H_INCLUDED_ */

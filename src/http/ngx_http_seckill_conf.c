@@ -16,6 +16,8 @@ static char *ngx_http_seckill_conf_redis_address(ngx_conf_t *cf,
     ngx_str_t *text, ngx_seckill_redis_addr_t *addr);
 static char *ngx_http_seckill_conf_redis_option(ngx_conf_t *cf,
     ngx_str_t *option, ngx_seckill_redis_addr_t *addr);
+static char *ngx_http_seckill_conf_limit_option(ngx_conf_t *cf,
+    ngx_str_t *value, ngx_http_seckill_loc_conf_t *slcf);
 static char *ngx_http_seckill_conf_limit_rate(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_seckill_loc_conf_t *slcf);
 
@@ -309,14 +311,13 @@ ngx_http_seckill_conf_queue_token_key_file(ngx_conf_t *cf, ngx_command_t *cmd,
 }
 
 
-/* seckill_limit rate=1r/s [burst=0] | off; */
+/* seckill_limit rate=1r/s [burst=0] [scope=node|cluster] [dry_run] | off; */
 
 char *
 ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_http_seckill_loc_conf_t  *slcf = conf;
 
-    ngx_int_t    n;
     ngx_str_t   *value;
     ngx_uint_t   i;
 
@@ -327,56 +328,86 @@ ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     value = cf->args->elts;
 
     if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
-
         slcf->limit = 0;
-        slcf->limit_burst = 0;
-        return NGX_CONF_OK;
-    }
 
-    for (i = 1; i < cf->args->nelts; i++) {
-
-        if (ngx_strncmp(value[i].data, "rate=", 5) == 0
-            && slcf->limit == NGX_CONF_UNSET_UINT)
-        {
-            if (ngx_http_seckill_conf_limit_rate(cf, &value[i], slcf)
+    } else {
+        for (i = 1; i < cf->args->nelts; i++) {
+            if (ngx_http_seckill_conf_limit_option(cf, &value[i], slcf)
                 != NGX_CONF_OK)
             {
                 return NGX_CONF_ERROR;
             }
-
-            continue;
         }
+    }
 
-        if (ngx_strncmp(value[i].data, "burst=", 6) == 0
-            && slcf->limit_burst == NGX_CONF_UNSET_UINT)
-        {
-            n = ngx_atoi(value[i].data + 6, value[i].len - 6);
-
-            if (n == NGX_ERROR || n > 1000) {
-                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                                   "invalid burst \"%V\", 0..1000 is expected",
-                                   &value[i]);
-                return NGX_CONF_ERROR;
-            }
-
-            slcf->limit_burst = n;
-            continue;
-        }
-
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                           &value[i]);
+    if (slcf->limit_cluster == 1 && slcf->limit_dry_run == 1) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"dry_run\" is for \"scope=node\" only");
         return NGX_CONF_ERROR;
     }
 
-    if (slcf->limit == NGX_CONF_UNSET_UINT) {
-        slcf->limit = 1000;
-    }
+    /* one directive is one whole setting: nothing is inherited in parts */
 
-    if (slcf->limit_burst == NGX_CONF_UNSET_UINT) {
-        slcf->limit_burst = 0;
-    }
+    ngx_conf_init_uint_value(slcf->limit, 1000);
+    ngx_conf_init_uint_value(slcf->limit_burst, 0);
+    ngx_conf_init_uint_value(slcf->limit_cluster, 0);
+    ngx_conf_init_uint_value(slcf->limit_dry_run, 0);
 
     return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_seckill_conf_limit_option(ngx_conf_t *cf, ngx_str_t *value,
+    ngx_http_seckill_loc_conf_t *slcf)
+{
+    ngx_int_t  n;
+
+    if (ngx_strncmp(value->data, "rate=", 5) == 0
+        && slcf->limit == NGX_CONF_UNSET_UINT)
+    {
+        return ngx_http_seckill_conf_limit_rate(cf, value, slcf);
+    }
+
+    if (ngx_strncmp(value->data, "burst=", 6) == 0
+        && slcf->limit_burst == NGX_CONF_UNSET_UINT)
+    {
+        n = ngx_atoi(value->data + 6, value->len - 6);
+
+        if (n == NGX_ERROR || n > 1000) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid burst \"%V\", 0..1000 is expected",
+                               value);
+            return NGX_CONF_ERROR;
+        }
+
+        slcf->limit_burst = n;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(value->data, "scope=node") == 0
+        && slcf->limit_cluster == NGX_CONF_UNSET_UINT)
+    {
+        slcf->limit_cluster = 0;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(value->data, "scope=cluster") == 0
+        && slcf->limit_cluster == NGX_CONF_UNSET_UINT)
+    {
+        slcf->limit_cluster = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (ngx_strcmp(value->data, "dry_run") == 0) {
+        slcf->limit_dry_run = 1;
+        return NGX_CONF_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
+                       value);
+
+    return NGX_CONF_ERROR;
 }
 
 

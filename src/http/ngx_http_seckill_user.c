@@ -87,6 +87,12 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         return ngx_http_seckill_say(ctx, ctx->buy ? SK_REPEAT : SK_SUCCESS);
     }
 
+    if (left && ctx->buy && ctx->conf->limit_dry_run) {
+        ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
+                      "seckill would limit user %uL, dry run", ctx->user);
+        left = 0;
+    }
+
     if (left) {
         ctx->retry_after = (left + 999) / 1000;
         return ngx_http_seckill_say(ctx, SK_LIMITED);

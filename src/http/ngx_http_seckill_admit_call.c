@@ -1,0 +1,256 @@
+
+/*
+ * What admit.lua is asked and what it answers: a batch as a command, and its
+ * reply as verdicts.
+ */
+
+
+#include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_sold_out.h"
+
+
+/*
+ * EVALSHA, sha, number of keys, keys, activity, then four per purchase; with a
+ * limit of the cluster one key more per purchase, and two arguments
+ */
+#define NGX_HTTP_SECKILL_ADMIT_KEYS  5
+#define NGX_HTTP_SECKILL_ADMIT_ARGS                                           \
+    (3 + NGX_HTTP_SECKILL_ADMIT_KEYS + 1 + 5 * NGX_HTTP_SECKILL_BATCH_MAX + 2)
+
+
+/* a call of admit.lua while it is put together */
+typedef struct {
+    ngx_uint_t                    n;
+    ngx_uint_t                    used;         /* of numbers */
+    const char                   *argv[NGX_HTTP_SECKILL_ADMIT_ARGS];
+    size_t                        lens[NGX_HTTP_SECKILL_ADMIT_ARGS];
+    char                          keys[NGX_HTTP_SECKILL_ADMIT_KEYS
+                                       + NGX_HTTP_SECKILL_BATCH_MAX][SK_KEY_MAX];
+    char                          numbers[4 + 2 * NGX_HTTP_SECKILL_BATCH_MAX]
+                                         [SK_ID_MAX];
+} ngx_http_seckill_command_t;
+
+
+static void ngx_http_seckill_arg(ngx_http_seckill_command_t *command,
+    const char *text, size_t len);
+static void ngx_http_seckill_arg_number(ngx_http_seckill_command_t *command,
+    uint64_t number);
+static void ngx_http_seckill_admit_keys(ngx_http_seckill_batch_t *batch,
+    ngx_http_seckill_command_t *command);
+static void ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
+    ngx_http_seckill_command_t *command);
+
+
+ngx_seckill_call_t *
+ngx_http_seckill_admit_question(ngx_http_seckill_batch_t *batch,
+    ngx_seckill_call_done_pt done, ngx_msec_t deadline)
+{
+    ngx_uint_t                   n;
+    const sk_script_t           *script;
+    ngx_seckill_call_t          *call;
+    ngx_http_seckill_command_t  *command;
+
+    /* a worker makes one call at a time: the formatter copies all this */
+    static ngx_http_seckill_command_t  the_command;
+
+    script = &sk_scripts[SK_SCRIPT_ADMIT];
+    command = &the_command;
+
+    call = ngx_seckill_call_create(done, batch, deadline);
+    if (call == NULL) {
+        return NULL;
+    }
+
+    call->script = script;
+
+    n = NGX_HTTP_SECKILL_ADMIT_KEYS;
+
+    if (batch->lane->conf->limit_cluster) {
+        n += batch->n;
+    }
+
+    command->n = 0;
+    command->used = 0;
+
+    ngx_http_seckill_arg(command, "EVALSHA", sizeof("EVALSHA") - 1);
+    ngx_http_seckill_arg(command, script->sha1, 40);
+    ngx_http_seckill_arg_number(command, n);
+
+    ngx_http_seckill_admit_keys(batch, command);
+    ngx_http_seckill_admit_purchases(batch, command);
+
+    if (ngx_seckill_call_command(call, command->n, command->argv,
+                                 command->lens)
+        != NGX_OK)
+    {
+        ngx_seckill_call_free(call);
+        return NULL;
+    }
+
+    return call;
+}
+
+
+static void
+ngx_http_seckill_arg(ngx_http_seckill_command_t *command, const char *text,
+    size_t len)
+{
+    command->argv[command->n] = text;
+    command->lens[command->n++] = len;
+}
+
+
+static void
+ngx_http_seckill_arg_number(ngx_http_seckill_command_t *command,
+    uint64_t number)
+{
+    char  *text;
+
+    text = command->numbers[command->used++];
+
+    if (number == 0) {
+        ngx_http_seckill_arg(command, "0", 1);
+        return;
+    }
+
+    ngx_http_seckill_arg(command, text, sk_id_format(text, number));
+}
+
+
+static void
+ngx_http_seckill_admit_keys(ngx_http_seckill_batch_t *batch,
+    ngx_http_seckill_command_t *command)
+{
+    char        *key;
+    ngx_str_t   *prefix;
+    ngx_uint_t   i;
+
+    static const sk_key_e  names[NGX_HTTP_SECKILL_ADMIT_KEYS] = {
+        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS,
+        SK_KEY_ELIGIBLE
+    };
+
+    prefix = &batch->lane->conf->prefix;
+
+    for (i = 0; i < NGX_HTTP_SECKILL_ADMIT_KEYS; i++) {
+        key = command->keys[i];
+        ngx_http_seckill_arg(command, key,
+                             sk_key(key, (char *) prefix->data, prefix->len,
+                                    names[i], batch->lane->activity, 0));
+    }
+
+    if (!batch->lane->conf->limit_cluster) {
+        return;
+    }
+
+    for (i = 0; i < batch->n; i++) {
+        key = command->keys[NGX_HTTP_SECKILL_ADMIT_KEYS + i];
+        ngx_http_seckill_arg(command, key,
+                             sk_key(key, (char *) prefix->data, prefix->len,
+                                    SK_KEY_LIMIT, batch->lane->activity,
+                                    batch->requests[i]->user));
+    }
+}
+
+
+static void
+ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
+    ngx_http_seckill_command_t *command)
+{
+    ngx_uint_t                    i;
+    ngx_http_seckill_ctx_t       *ctx;
+    ngx_http_seckill_loc_conf_t  *conf;
+
+    conf = batch->lane->conf;
+
+    ngx_http_seckill_arg_number(command, batch->lane->activity);
+
+    for (i = 0; i < batch->n; i++) {
+        ctx = batch->requests[i];
+
+        ngx_http_seckill_arg_number(command, ctx->user);
+        ngx_http_seckill_arg_number(command, ctx->purchase->quantity);
+        ngx_http_seckill_arg(command, (char *) ctx->request_id.data,
+                             ctx->request_id.len);
+        ngx_http_seckill_arg(command, ctx->purchase->ext,
+                             ctx->purchase->ext_len);
+    }
+
+    if (conf->limit_cluster) {
+        ngx_http_seckill_arg_number(command, conf->limit);
+        ngx_http_seckill_arg_number(command, conf->limit_burst);
+    }
+}
+
+
+ngx_int_t
+ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
+    redisReply *reply)
+{
+    char                    *digits;
+    uint64_t                 seq;
+    ngx_uint_t               i;
+    sk_verdict_e             verdict;
+    ngx_http_seckill_ctx_t  *ctx;
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 6) {
+        return NGX_ERROR;
+    }
+
+    for (i = 0; i < 5; i++) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (reply->element[5]->type != REDIS_REPLY_STRING
+        || (ngx_uint_t) reply->element[5]->len != batch->n)
+    {
+        return NGX_ERROR;
+    }
+
+    digits = reply->element[5]->str;
+    seq = (uint64_t) reply->element[3]->integer;
+
+    for (i = 0; i < batch->n; i++) {
+        verdict = sk_verdict_by_script(digits[i]);
+
+        if (verdict == SK_VERDICTS) {
+            return NGX_ERROR;
+        }
+
+        if (verdict == SK_ACCEPTED) {
+            seq--;
+        }
+    }
+
+    if (reply->element[4]->integer == 0) {
+        ngx_http_seckill_sold_out_set(batch->lane->conf, batch->lane->activity,
+                                      (uint64_t) reply->element[1]->integer,
+                                      (uint64_t) reply->element[2]->integer);
+    }
+
+    for (i = 0; i < batch->n; i++) {
+        verdict = sk_verdict_by_script(digits[i]);
+
+        if (verdict == SK_ACCEPTED) {
+            seq++;
+        }
+
+        ctx = batch->requests[i];
+        if (ctx == NULL) {
+            continue;
+        }
+
+        if (verdict == SK_LIMITED) {
+            ctx->retry_after = (batch->lane->conf->limit + 999) / 1000;
+        }
+
+        ctx->verdict = verdict;
+        ctx->redis_ms = (uint64_t) reply->element[0]->integer;
+        ctx->epoch = (uint64_t) reply->element[1]->integer;
+        ctx->seq = (verdict == SK_ACCEPTED) ? seq : 0;
+    }
+
+    return NGX_OK;
+}

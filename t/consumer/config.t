@@ -1,0 +1,143 @@
+# The settings file and the command line: what is wrong is said with its line.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+
+use SeckillTest;
+use Test::More;
+
+my $t       = SeckillTest->new;
+my $program = $t->build . '/seckilld';
+
+# (exit, stdout, stderr) of seckilld -t on this text
+sub check {
+    my ($text) = @_;
+    return $t->run($program, '-t', '-c', $t->file('test.conf', $text));
+}
+
+my $path = $t->dir . '/test.conf';
+
+my @wrong = (
+    ["[redis]\naddres = unix:/x\n", 2, 'unknown setting "addres" in section [redis]'],
+    ["\n[radis]\naddress = unix:/x\n", 2, 'unknown section "radis"'],
+    ["[redis]\n[radis]\n", 2, 'unknown section "radis"'],
+    ["db = 1\n", 1, 'setting outside of any section: "db"'],
+    ["[redis]\n\ndb = one\n", 3, 'invalid value "one" for "db"'],
+    ["[redis]\ndb = -1\n", 2, 'invalid value "-1" for "db"'],
+    ["[redis]\ndb = 99999999999999999999\n", 2, 'invalid value'],
+    ["[redis]\ndb = 0\n; comment\ndb = 0\n", 4, 'setting "db" is duplicate'],
+    ["[redis]\naddress = localhost\n", 2, 'host:port expected'],
+    ["[redis]\naddress = localhost:70000\n", 2, 'port must be 1..65535'],
+    ["[redis]\naddress = unix:\n", 2, 'path is empty'],
+    ["[redis]\naddress = unix:/" . 'x' x 200 . "\n", 2, 'longer than 107 bytes'],
+    ["[redis]\nprefix = a{b}\n", 2, 'letters, digits and'],
+    ["[redis]\nprefix = " . 'p' x 33 . "\n", 2, 'is too long'],
+    ["[redis]\ntimeout = 5\n", 2, 'a time like 50ms'],
+    ["[redis]\ntimeout = 5h\n", 2, 'a time of 10ms to 60000ms expected'],
+    ["[redis]\nuser = shop\n", 2, '"user" needs "password_file"'],
+    ["[mysql]\nsocket = /x\nport = 3306\n", 3, 'both "socket" and "host" or "port"'],
+    ["[mysql]\nport = 0\n", 2, 'port must be'],
+    ["[mysql]\ndatabase =\n", 2, 'is empty'],
+    ["[consumer]\nname = a b\n", 2, 'without blanks'],
+    ["[consumer]\nbatch = 0\n", 2, 'a number in 1..10000 expected'],
+    ["[consumer]\nbatch = 10001\n", 2, 'a number in 1..10000 expected'],
+    ["[consumer]\nworkers = 0\n", 2, 'a number in 1..'],
+    ["[consumer]\nidle = 1s\n", 2, 'a time of 1ms to 50ms expected'],
+    ["[http]\nlisten = yes\n", 2, 'host:port expected'],
+    ["[log]\nlevel = loud\n", 2, 'debug, info, notice, warn or error'],
+    ["[log]\nlevel\n", 2, 'not a section, a setting or a comment'],
+    ["[log\n", 1, 'not a section'],
+    ["[log]\nlevel = " . 'x' x 2000 . "\n", 2, 'line is too long'],
+);
+
+for my $case (@wrong) {
+    my ($text, $line, $message) = @{$case};
+    my ($exit, $out, $err) = check($text);
+    my $name = (split /\n/, $text)[-1];
+
+    is($exit, 1, "exit 1: \"" . substr($name, 0, 40) . '"');
+    like($err, qr/^seckilld: \Q$path\E:$line: .*\Q$message\E/, "and says line $line");
+}
+
+{
+    my ($exit, $out, $err) = check(<<'END_CONF');
+# everything, with comments of both kinds
+[redis]
+address = 127.0.0.1:6380 ; beside a value
+db = 3
+prefix = shop:sale
+timeout = 500ms
+
+[mysql]
+host = db.example
+port = 3307
+user = seckill
+database = shop
+timeout = 5s
+
+[consumer]
+name = node-a
+workers = 2
+batch = 500
+idle = 20ms
+retain = 1h
+
+[http]
+listen = 127.0.0.1:9090
+
+[log]
+level = debug
+END_CONF
+    is($exit, 0, 'all settings together are fine') or diag($err);
+    like($err, qr/is fine/, 'which is said');
+    is($out, '', 'stdout stays empty');
+
+    ($exit) = check("\xef\xbb\xbf[log]\r\nlevel = info\r\n");
+    is($exit, 0, 'a file of another system is fine');
+    ($exit) = check('');
+    is($exit, 0, 'an empty file means the defaults');
+    ($exit, $out, $err) = $t->run($program, '-t', '-c', $t->root . '/tools/demo/seckilld.conf');
+    is($exit, 0, 'the sample is fine') or diag($err);
+}
+
+{
+    my ($exit, $out, $err) = check("[mysql]\npassword_file = /nowhere/at/all\n");
+    is($exit, 1, 'a password file that is not there is found by -t');
+    like($err, qr{password file "/nowhere/at/all": No such file}, 'and named');
+
+    my $open = $t->file('open.password', "secret-word\n", oct(644));
+    ($exit, $out, $err) = check("[mysql]\npassword_file = $open\n");
+    is($exit, 0, 'one that everybody may read is no error');
+    like($err, qr/warning: password file "\Q$open\E" may be read by everybody/, 'but a warning');
+    unlike($err, qr/secret-word/, 'that does not show it');
+
+    my $empty = $t->file('empty.password', "\n");
+    ($exit, $out, $err) = check("[redis]\npassword_file = $empty\n");
+    is($exit, 1, 'an empty one is an error');
+}
+
+{
+    my ($exit, $out, $err) = $t->run($program, '--help');
+    is($exit, 0, '--help is fine');
+    like($out, qr/Usage: seckilld.*Exit codes:/s, 'and tells the exit codes');
+
+    ($exit, $out) = $t->run($program, '--version');
+    is($exit, 0, '--version is fine');
+    like($out, qr/^seckilld \d+\.\d+\.\d+ /, 'and tells it');
+
+    ($exit, $out, $err) = $t->run($program, '--nonsense');
+    is($exit, 2, 'an unknown option is misuse');
+    ($exit, $out, $err) = $t->run($program, 'start');
+    is($exit, 2, 'so is an argument');
+    ($exit, $out, $err) = $t->run($program, '-t', '-c', $t->dir . '/none.conf');
+    is($exit, 1, 'no file, no start');
+    like($err, qr/none\.conf: cannot open: No such file/, 'which is said');
+
+    local $ENV{SECKILLD_FAILPOINT} = 'after_lunch';
+    ($exit, $out, $err) = $t->run($program, '-c', $t->file('ok.conf', ''));
+    is($exit, 2, 'an unknown failpoint is misuse');
+}
+
+done_testing;
