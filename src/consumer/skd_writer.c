@@ -118,32 +118,44 @@ skd_writer_done(skd_writer_t *writer)
 }
 
 
-/* The reason why this purchase gets no order, or NULL: it fits. */
-static const char *
-skd_writer_refusal(const skd_entry_t *entry, const skd_entry_t *owner,
-    const skd_activity_t *activity, uint64_t units)
-{
-    if (owner->record == SKD_RECORD_FAILED) {
-        return "failed_before";         /* the tombstone */
-    }
-
-    if (entry->taken) {
-        return "seq_conflict";
-    }
-
-    if (activity->sold + units + entry->message.quantity > activity->stock_limit) {
-        return "over_limit";
-    }
-
-    return NULL;
-}
-
-
 static void
-skd_writer_kill(skd_entry_t *entry, const char *reason)
+skd_writer_kill(skd_entry_t *entry, const char *reason, const char *error)
 {
     entry->outcome = SKD_DEAD;
     entry->reason = reason;
+
+    if (entry->fault == NULL) {
+        snprintf(entry->error, sizeof(entry->error), "%s", error);
+    }
+}
+
+
+/* Returns 1 when this purchase gets no order, and says why. */
+static int
+skd_writer_refuse(skd_entry_t *entry, const skd_entry_t *owner,
+    const skd_activity_t *activity, uint64_t units)
+{
+    if (entry->fault != NULL) {
+        skd_writer_kill(entry, entry->fault, entry->error);
+        return 1;
+    }
+
+    if (owner->record == SKD_RECORD_FAILED) {
+        skd_writer_kill(entry, "failed_before", "a purchase of this user failed before");
+        return 1;
+    }
+
+    if (activity->sold + units + entry->message.quantity > activity->stock_limit) {
+        skd_writer_kill(entry, "over_limit", "more units than stock_limit leaves");
+        return 1;
+    }
+
+    if (entry->taken) {
+        skd_writer_kill(entry, "seq_conflict", "epoch and seq are those of another order");
+        return 1;
+    }
+
+    return 0;
 }
 
 
@@ -152,28 +164,19 @@ static uint64_t
 skd_writer_decide(const skd_activity_t *activity, skd_range_t *range)
 {
     uint64_t      units = 0;
-    const char   *refusal;
     skd_entry_t  *entry, *owner;
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
         entry = &range->batch->entries[i];
         owner = &range->batch->entries[entry->owner];
 
-        if (entry->fault != NULL) {
-            skd_writer_kill(entry, entry->fault);
-            continue;
-        }
-
-        if (owner->order.exists) {
+        if (entry->fault == NULL && owner->order.exists) {
             entry->outcome = owner->order.epoch == entry->message.epoch
                              && owner->order.seq == entry->message.seq ? SKD_SAME : SKD_EXTRA;
             continue;
         }
 
-        refusal = skd_writer_refusal(entry, owner, activity, units);
-
-        if (refusal != NULL) {
-            skd_writer_kill(entry, refusal);
+        if (skd_writer_refuse(entry, owner, activity, units)) {
             continue;
         }
 

@@ -241,6 +241,8 @@ ngx_int_t ngx_http_seckill_user_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 /* ctx->result is final: this node answers the user from memory from now on. */
 void ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx);
+/* The user is a buyer without a result: 1 when the daemon is to be asked. */
+ngx_uint_t ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx);
 /* The request turned out not to have been one: gives the charge back. */
 void ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx);
 

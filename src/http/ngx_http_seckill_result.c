@@ -8,6 +8,10 @@
 #include "ngx_http_seckill.h"
 
 
+/* most buyers of an activity whose result waits to be looked up */
+#define NGX_HTTP_SECKILL_LOOKUPS  "10000"
+
+
 /* replies of the call, in this order */
 enum {
     RESULT_TEXT = 0,                    /* GET result */
@@ -18,6 +22,7 @@ enum {
 
 static ngx_int_t ngx_http_seckill_result_ask(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_result_lookup(ngx_http_seckill_ctx_t *ctx);
 static ngx_int_t ngx_http_seckill_result_failed(ngx_http_seckill_ctx_t *ctx);
 static ngx_seckill_call_t *ngx_http_seckill_result_call(
     ngx_http_seckill_ctx_t *ctx);
@@ -204,10 +209,72 @@ ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
     if (buyer->integer) {
         ctx->state = SK_QUEUEING;
 
+        if (ngx_http_seckill_user_overdue(ctx)) {
+            ngx_http_seckill_result_lookup(ctx);
+        }
+
     } else {
         /* "no purchase" is Redis' word only while it knows the activity */
         ctx->state = activity->integer ? SK_NO_RECORD : SK_UNKNOWN_ACTIVITY;
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * The result should be there by now: its key may have been lost, and the daemon
+ * knows the answer.  Nobody waits for this call; a later poll finds the result.
+ */
+
+static void
+ngx_http_seckill_result_lookup(ngx_http_seckill_ctx_t *ctx)
+{
+    char                  keys[3][SK_KEY_MAX], user[SK_ID_MAX];
+    size_t                lens[8];
+    ngx_uint_t            i;
+    const char           *argv[8];
+    const sk_script_t    *script;
+    ngx_seckill_call_t   *call;
+    ngx_seckill_redis_t  *redis;
+
+    static const sk_key_e  names[] = {
+        SK_KEY_LOOKUP, SK_KEY_BUYERS, SK_KEY_RESULT
+    };
+
+    redis = ngx_http_seckill_client(ctx->conf);
+    call = ngx_seckill_call_create(NULL, NULL, ngx_current_msec
+                                               + ctx->conf->redis_timeout);
+    if (redis == NULL || call == NULL) {
+        return;
+    }
+
+    script = &sk_scripts[SK_SCRIPT_LOOKUP];
+    call->script = script;
+
+    argv[0] = "EVALSHA";
+    lens[0] = sizeof("EVALSHA") - 1;
+    argv[1] = script->sha1;
+    lens[1] = 40;
+    argv[2] = "3";
+    lens[2] = 1;
+
+    for (i = 0; i < 3; i++) {
+        argv[3 + i] = keys[i];
+        lens[3 + i] = sk_key(keys[i], (char *) ctx->conf->prefix.data,
+                             ctx->conf->prefix.len, names[i], ctx->activity,
+                             ctx->user);
+    }
+
+    argv[6] = user;
+    lens[6] = sk_id_format(user, ctx->user);
+    argv[7] = NGX_HTTP_SECKILL_LOOKUPS;
+    lens[7] = sizeof(NGX_HTTP_SECKILL_LOOKUPS) - 1;
+
+    if (ngx_seckill_call_command(call, 8, argv, lens) != NGX_OK) {
+        ngx_seckill_call_free(call);
+        return;
+    }
+
+    (void) ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call);
 }

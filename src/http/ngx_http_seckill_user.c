@@ -12,16 +12,21 @@
 #define NGX_HTTP_SECKILL_RESULT_INTERVAL  100
 #define NGX_HTTP_SECKILL_RESULT_BURST     20
 
+/* a result that is missing for so many milliseconds is looked up in MySQL */
+#define NGX_HTTP_SECKILL_OVERDUE  3000
+
 /* which limit of a user */
 #define NGX_HTTP_SECKILL_LIMIT_BUY     0
 #define NGX_HTTP_SECKILL_LIMIT_RESULT  1
 #define NGX_HTTP_SECKILL_LIMITS        2
 
 
-/* 120 bytes: the slab's slot has 128 */
+/* 128 bytes, a slot of the slab */
 typedef struct {
     ngx_http_seckill_record_t    record;
     uint32_t                     until[NGX_HTTP_SECKILL_LIMITS];
+    uint32_t                     queueing;      /* since when we hear so, 0: not */
+    uint32_t                     looked_up;     /* when the daemon was asked */
     uint64_t                     order_no[2];   /* 16 digits each */
     uint64_t                     order_id;      /* 0: no order that we know of */
 } ngx_http_seckill_user_t;
@@ -130,6 +135,41 @@ ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx)
     }
 
     ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
+}
+
+
+/* 1: the result is overdue, and it is this request that asks the daemon */
+
+ngx_uint_t
+ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx)
+{
+    uint32_t                  now;
+    ngx_uint_t                overdue;
+    ngx_http_seckill_shm_t   *shm;
+    ngx_http_seckill_user_t  *user;
+
+    now = (uint32_t) ngx_current_msec | 1;
+    overdue = 0;
+
+    shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
+
+    user = ngx_http_seckill_user_locked(ctx, shm);
+
+    if (user && user->queueing == 0) {
+        user->queueing = now;
+        user->looked_up = now;
+
+    } else if (user
+               && now - user->queueing > NGX_HTTP_SECKILL_OVERDUE
+               && now - user->looked_up > NGX_HTTP_SECKILL_OVERDUE)
+    {
+        user->looked_up = now;
+        overdue = 1;
+    }
+
+    ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
+
+    return overdue;
 }
 
 

@@ -16,5 +16,6 @@
 const sk_script_t  sk_scripts[SK_SCRIPTS] = {
     [SK_SCRIPT_ADMIT]   = sk_script(admit),
     [SK_SCRIPT_PREHEAT] = sk_script(preheat),
-    [SK_SCRIPT_SETTLE]  = sk_script(settle)
+    [SK_SCRIPT_SETTLE]  = sk_script(settle),
+    [SK_SCRIPT_LOOKUP]  = sk_script(lookup)
 };

@@ -11,6 +11,7 @@ typedef enum {
     SK_SCRIPT_ADMIT,                    /* lua/admit.lua */
     SK_SCRIPT_PREHEAT,
     SK_SCRIPT_SETTLE,
+    SK_SCRIPT_LOOKUP,
     SK_SCRIPTS
 } sk_script_e;
 
