@@ -50,6 +50,11 @@ static ngx_conf_num_bounds_t  ngx_http_seckill_pending_bounds = {
 };
 
 
+static ngx_conf_num_bounds_t  ngx_http_seckill_waiters_bounds = {
+    ngx_conf_check_num_bounds, 0, 1000000
+};
+
+
 #define NGX_HTTP_SECKILL_ANYWHERE                                             \
     NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF
 
@@ -118,6 +123,13 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_seckill_loc_conf_t, redis_settings.max_pending),
       &ngx_http_seckill_pending_bounds },
+
+    { ngx_string("seckill_max_waiters"),
+      NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_seckill_loc_conf_t, max_waiters),
+      &ngx_http_seckill_waiters_bounds },
 
     { ngx_string("seckill_auth"),
       NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE1,
@@ -328,6 +340,7 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
     conf->limit_burst = NGX_CONF_UNSET_UINT;
     conf->limit_cluster = NGX_CONF_UNSET_UINT;
     conf->limit_dry_run = NGX_CONF_UNSET_UINT;
+    conf->max_waiters = NGX_CONF_UNSET_UINT;
     conf->refresh = NGX_CONF_UNSET_MSEC;
     conf->negative = NGX_CONF_UNSET_MSEC;
     conf->messages = NGX_CONF_UNSET_UINT;
@@ -373,6 +386,7 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_uint_value(conf->limit_burst, prev->limit_burst, 0);
     ngx_conf_merge_uint_value(conf->limit_cluster, prev->limit_cluster, 0);
     ngx_conf_merge_uint_value(conf->limit_dry_run, prev->limit_dry_run, 0);
+    ngx_conf_merge_uint_value(conf->max_waiters, prev->max_waiters, 10000);
     ngx_conf_merge_msec_value(conf->refresh, prev->refresh, 1000);
     ngx_conf_merge_msec_value(conf->negative, prev->negative, 60000);
 

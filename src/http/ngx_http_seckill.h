@@ -35,6 +35,7 @@ typedef struct ngx_http_seckill_ctx_s    ngx_http_seckill_ctx_t;
 typedef struct ngx_http_seckill_load_s   ngx_http_seckill_load_t;
 typedef struct ngx_http_seckill_batch_s  ngx_http_seckill_batch_t;
 typedef struct ngx_http_seckill_lane_s   ngx_http_seckill_lane_t;
+typedef struct ngx_http_seckill_waiter_s  ngx_http_seckill_waiter_t;
 
 
 /*
@@ -82,6 +83,8 @@ typedef struct {
     ngx_uint_t                   limit_burst;
     ngx_uint_t                   limit_cluster; /* all nodes share it */
     ngx_uint_t                   limit_dry_run;
+
+    ngx_uint_t                   max_waiters;   /* per worker */
 
     ngx_msec_t                   refresh;
     ngx_msec_t                   negative;
@@ -135,7 +138,9 @@ typedef enum {
     NGX_HTTP_SECKILL_WAIT_LOAD,         /* in load->waiters */
     NGX_HTTP_SECKILL_WAIT_LANE,         /* in lane->gathering */
     NGX_HTTP_SECKILL_WAIT_BATCH,        /* in batch->requests[] */
-    NGX_HTTP_SECKILL_WAIT_CALL          /* of a call */
+    NGX_HTTP_SECKILL_WAIT_CALL,         /* of a call */
+    NGX_HTTP_SECKILL_WAIT_JOIN,         /* in hub->joining */
+    NGX_HTTP_SECKILL_WAIT_HOLD          /* for the result, in the hub */
 } ngx_http_seckill_wait_e;
 
 
@@ -166,10 +171,11 @@ struct ngx_http_seckill_ctx_s {
     ngx_str_t                     body;
 
     ngx_http_seckill_wait_e       wait;
-    ngx_queue_t                   queue;        /* LOAD, LANE */
+    ngx_queue_t                   queue;        /* LOAD, LANE, JOIN */
     ngx_http_seckill_batch_t     *batch;        /* BATCH */
     ngx_uint_t                    index;        /* BATCH */
     ngx_seckill_call_t           *call;         /* CALL */
+    ngx_http_seckill_waiter_t    *waiter;       /* wants to be told, else NULL */
     ngx_msec_t                    waits_until;  /* seckill_timeout, set by the first wait */
     ngx_msec_t                    deadline;     /* of the purchase in its lane or batch */
 
@@ -219,6 +225,10 @@ ngx_seckill_redis_t *ngx_http_seckill_client(ngx_http_seckill_loc_conf_t *conf);
 ngx_int_t ngx_http_seckill_route(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 
+/* The value of a request header, or NULL. */
+ngx_str_t *ngx_http_seckill_find_header(ngx_http_request_t *r,
+    const char *name, size_t len);
+
 /* Headers the funnel reads, in one pass. */
 ngx_int_t ngx_http_seckill_headers(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
@@ -259,7 +269,32 @@ ngx_int_t ngx_http_seckill_admit_step(ngx_http_request_t *r,
 ngx_int_t ngx_http_seckill_result_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 
+/* ngx_http_seckill_wait.c: around the result's step */
+ngx_int_t ngx_http_seckill_wish_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+ngx_int_t ngx_http_seckill_join_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+ngx_int_t ngx_http_seckill_hold_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
 /* ngx_http_seckill_answer.c: the verdict as status, headers and JSON */
+
+/* room for any answer: facts, with every number at its longest */
+#define NGX_HTTP_SECKILL_ANSWER_SIZE  768
+
+/* The body; NULL: no memory.  Returns its end. */
+u_char *ngx_http_seckill_answer_text(ngx_http_seckill_ctx_t *ctx, u_char *p);
+
+/* Headers of every answer. */
+ngx_int_t ngx_http_seckill_common_headers(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
+ngx_int_t ngx_http_seckill_add_header(ngx_http_request_t *r,
+    const char *name, size_t name_len, ngx_str_t *value);
+
+#define ngx_http_seckill_header(r, name, value)                               \
+    ngx_http_seckill_add_header(r, name, sizeof(name) - 1, value)
+
 ngx_int_t ngx_http_seckill_answer(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 

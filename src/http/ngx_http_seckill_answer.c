@@ -5,15 +5,13 @@
  */
 
 
-#include "ngx_http_seckill.h"
+#include "ngx_http_seckill_wait.h"
 
-
-/* the longest body: facts, with every number at its longest */
-#define NGX_HTTP_SECKILL_BODY_SIZE  768
 
 #define NGX_HTTP_SECKILL_POLL_MS    500
 
 
+static ngx_uint_t ngx_http_seckill_answer_streams(ngx_http_seckill_ctx_t *ctx);
 static u_char *ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p);
 static u_char *ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx,
     u_char *p);
@@ -21,14 +19,8 @@ static u_char *ngx_http_seckill_data_ticket(ngx_http_seckill_ctx_t *ctx,
     u_char *p);
 static ngx_int_t ngx_http_seckill_answer_headers(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
-static ngx_int_t ngx_http_seckill_add_header(ngx_http_request_t *r,
-    const char *name, size_t name_len, ngx_str_t *value);
 static ngx_int_t ngx_http_seckill_answer_options(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
-
-
-#define ngx_http_seckill_header(r, name, value)                               \
-    ngx_http_seckill_add_header(r, name, sizeof(name) - 1, value)
 
 
 static ngx_str_t  ngx_http_seckill_type =
@@ -45,10 +37,8 @@ static ngx_str_t  ngx_http_seckill_allow_result =
 ngx_int_t
 ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
-    u_char              *p;
     ngx_int_t            rc;
     ngx_buf_t           *b;
-    const char          *message;
     ngx_chain_t          out;
     const sk_verdict_t  *verdict;
 
@@ -66,27 +56,24 @@ ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         return ngx_http_seckill_answer_options(r, ctx);
     }
 
-    verdict = &sk_verdicts[ctx->verdict];
-    message = (ctx->conf->messages == NGX_HTTP_SECKILL_EN) ? verdict->en
-                                                           : verdict->zh;
+    if (ngx_http_seckill_answer_streams(ctx)) {
+        return ngx_http_seckill_stream_end(r, ctx);
+    }
 
-    b = ngx_create_temp_buf(r->pool, NGX_HTTP_SECKILL_BODY_SIZE);
+    b = ngx_create_temp_buf(r->pool, NGX_HTTP_SECKILL_ANSWER_SIZE);
     if (b == NULL) {
         return NGX_ERROR;
     }
 
-    p = ngx_sprintf(b->last, "{\"code\":%d,\"message\":\"%s\",\"data\":",
-                    verdict->code, message);
-
-    p = ngx_http_seckill_data(ctx, p);
-    if (p == NULL) {
+    b->last = ngx_http_seckill_answer_text(ctx, b->last);
+    if (b->last == NULL) {
         return NGX_ERROR;
     }
 
-    b->last = ngx_sprintf(p, ",\"server_time_ms\":%uL}",
-                          ngx_http_seckill_now_ms(ctx));
     b->last_buf = 1;
     b->last_in_chain = 1;
+
+    verdict = &sk_verdicts[ctx->verdict];
 
     r->headers_out.status = ctx->conf->rest_status ? verdict->rest_status
                                                    : verdict->status;
@@ -106,6 +93,43 @@ ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     out.next = NULL;
 
     return ngx_http_output_filter(r, &out);
+}
+
+
+/* an open stream goes on as one; a new one is worth it for a final answer */
+
+static ngx_uint_t
+ngx_http_seckill_answer_streams(ngx_http_seckill_ctx_t *ctx)
+{
+    if (ctx->waiter == NULL || !ctx->waiter->stream) {
+        return 0;
+    }
+
+    return ctx->waiter->opened || ctx->verdict == SK_SUCCESS
+           || ctx->verdict == SK_FAILED || ctx->verdict == SK_NO_RECORD;
+}
+
+
+u_char *
+ngx_http_seckill_answer_text(ngx_http_seckill_ctx_t *ctx, u_char *p)
+{
+    const char          *message;
+    const sk_verdict_t  *verdict;
+
+    verdict = &sk_verdicts[ctx->verdict];
+    message = (ctx->conf->messages == NGX_HTTP_SECKILL_EN) ? verdict->en
+                                                           : verdict->zh;
+
+    p = ngx_sprintf(p, "{\"code\":%d,\"message\":\"%s\",\"data\":",
+                    verdict->code, message);
+
+    p = ngx_http_seckill_data(ctx, p);
+    if (p == NULL) {
+        return NULL;
+    }
+
+    return ngx_sprintf(p, ",\"server_time_ms\":%uL}",
+                       ngx_http_seckill_now_ms(ctx));
 }
 
 
@@ -244,20 +268,13 @@ static ngx_int_t
 ngx_http_seckill_answer_headers(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx)
 {
-    ngx_str_t   value;
-    ngx_str_t  *cache;
+    ngx_str_t  value;
 
     r->headers_out.content_type = ngx_http_seckill_type;
     r->headers_out.content_type_len = sizeof("application/json") - 1;
     r->headers_out.content_type_lowcase = NULL;
 
-    cache = (ctx->verdict == SK_FACTS) ? &ngx_http_seckill_max_age
-                                       : &ngx_http_seckill_no_store;
-
-    if (ngx_http_seckill_header(r, "Cache-Control", cache) != NGX_OK
-        || ngx_http_seckill_header(r, "X-Request-ID", &ctx->request_id)
-           != NGX_OK)
-    {
+    if (ngx_http_seckill_common_headers(r, ctx) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -294,7 +311,24 @@ ngx_http_seckill_answer_headers(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
+ngx_int_t
+ngx_http_seckill_common_headers(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_str_t  *cache;
+
+    cache = (ctx->verdict == SK_FACTS) ? &ngx_http_seckill_max_age
+                                       : &ngx_http_seckill_no_store;
+
+    if (ngx_http_seckill_header(r, "Cache-Control", cache) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_seckill_header(r, "X-Request-ID", &ctx->request_id);
+}
+
+
+ngx_int_t
 ngx_http_seckill_add_header(ngx_http_request_t *r, const char *name,
     size_t name_len, ngx_str_t *value)
 {

@@ -9,6 +9,7 @@
 
 
 #include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_wait.h"
 
 
 static ngx_int_t ngx_http_seckill_run(ngx_http_request_t *r,
@@ -182,9 +183,11 @@ ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx)
     switch (ctx->wait) {
 
     case NGX_HTTP_SECKILL_WAIT_NONE:
-        return;
+    case NGX_HTTP_SECKILL_WAIT_HOLD:
+        break;
 
     case NGX_HTTP_SECKILL_WAIT_LOAD:
+    case NGX_HTTP_SECKILL_WAIT_JOIN:
         ngx_queue_remove(&ctx->queue);
         break;
 
@@ -202,6 +205,8 @@ ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx)
     }
 
     ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
+
+    ngx_http_seckill_waiter_leave(ctx);
 }
 
 

@@ -55,7 +55,10 @@ ngx_http_seckill_result_step(ngx_http_request_t *r,
         return NGX_DONE;
     }
 
-    return ngx_http_seckill_say(ctx, ctx->state);
+    ctx->verdict = ctx->state;
+
+    /* a request that wants to be told goes on to hold */
+    return NGX_OK;
 }
 
 

@@ -35,8 +35,11 @@ static const ngx_http_seckill_step_pt  ngx_http_seckill_buy[] = {
 static const ngx_http_seckill_step_pt  ngx_http_seckill_result[] = {
     ngx_http_seckill_control_step,
     ngx_http_seckill_identify_step,
+    ngx_http_seckill_wish_step,
     ngx_http_seckill_user_step,
+    ngx_http_seckill_join_step,
     ngx_http_seckill_result_step,
+    ngx_http_seckill_hold_step,
     NULL
 };
 
@@ -122,6 +125,38 @@ ngx_http_seckill_route_path(ngx_str_t *uri, ngx_http_seckill_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+ngx_str_t *
+ngx_http_seckill_find_header(ngx_http_request_t *r, const char *name,
+    size_t len)
+{
+    ngx_uint_t        i;
+    ngx_list_part_t  *part;
+    ngx_table_elt_t  *header;
+
+    part = &r->headers_in.headers.part;
+    header = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return NULL;
+            }
+
+            part = part->next;
+            header = part->elts;
+            i = 0;
+        }
+
+        if (header[i].key.len == len
+            && ngx_strncasecmp(header[i].key.data, (u_char *) name, len) == 0)
+        {
+            return &header[i].value;
+        }
+    }
 }
 
 

@@ -192,5 +192,9 @@ ngx_seckill_redis_exit(void)
         for (i = 0; i < redis->nconns; i++) {
             ngx_seckill_redis_conn_exit(&redis->conns[i]);
         }
+
+        if (redis->subscriber.redis) {
+            ngx_seckill_redis_conn_exit(&redis->subscriber);
+        }
     }
 }

@@ -32,6 +32,12 @@ typedef struct ngx_seckill_call_s        ngx_seckill_call_t;
 
 typedef void (*ngx_seckill_call_done_pt)(ngx_seckill_call_t *call);
 
+/* a message of a channel; valid during the call only */
+typedef void (*ngx_seckill_message_pt)(ngx_str_t *channel, ngx_str_t *text);
+
+/* no message can be relied on any more: Redis is lost, or the worker ends */
+typedef void (*ngx_seckill_silence_pt)(void);
+
 
 /* how a call ended */
 typedef enum {
@@ -107,6 +113,22 @@ void ngx_seckill_redis_exit(void);
  */
 ngx_int_t ngx_seckill_redis_send(ngx_seckill_redis_t *redis,
     ngx_seckill_lane_e lane, ngx_uint_t hash, ngx_seckill_call_t *call);
+
+
+/*
+ * Subscribes to a channel, on a connection of its own that is made on first
+ * use.  done() tells when messages come for sure.  NGX_BUSY as above.
+ */
+ngx_int_t ngx_seckill_redis_subscribe(ngx_seckill_redis_t *redis,
+    ngx_str_t *channel, ngx_seckill_call_t *call);
+
+/* Nobody listens any more. */
+void ngx_seckill_redis_unsubscribe(ngx_seckill_redis_t *redis,
+    ngx_str_t *channel);
+
+/* Where the messages of all of the worker's subscriptions go. */
+void ngx_seckill_redis_listen(ngx_seckill_message_pt message,
+    ngx_seckill_silence_pt silence);
 
 
 /* Returns NULL when out of memory.  Until it is sent the caller owns it. */

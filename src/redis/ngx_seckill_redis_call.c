@@ -221,6 +221,11 @@ ngx_seckill_redis_call_reply(ngx_seckill_redis_conn_t *conn, redisReply *reply)
     ngx_queue_t         *q;
     ngx_seckill_call_t  *call;
 
+    if (conn->subscriber && ngx_seckill_redis_message(reply) == NGX_OK) {
+        freeReplyObject(reply);
+        return;
+    }
+
     if (ngx_queue_empty(&conn->sent)) {
         freeReplyObject(reply);
         ngx_seckill_redis_conn_fail(conn, "a reply nobody asked for");

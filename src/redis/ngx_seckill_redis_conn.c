@@ -173,6 +173,9 @@ ngx_seckill_redis_conn_connect(ngx_seckill_redis_conn_t *conn)
     c->read->handler = ngx_seckill_redis_conn_read;
     c->write->handler = ngx_seckill_redis_conn_write;
 
+    /* an old worker is told to end on its idle connections: see read() */
+    c->idle = conn->subscriber;
+
     (void) fcntl(c->fd, F_SETFD, FD_CLOEXEC);
 
     if (pc->sockaddr->sa_family != AF_UNIX) {
@@ -373,7 +376,7 @@ ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn, const char *reason)
         conn->failures = ngx_max(conn->failures, 2);
     }
 
-    if (!redis->lost && !redis->closing) {
+    if (!redis->lost && !redis->closing && !ngx_seckill_redis_worker_ends()) {
         redis->lost = 1;
         ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                       "seckill redis \"%V\" lost: %s, next try in %Mms",
@@ -392,6 +395,10 @@ ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn, const char *reason)
     {
         ngx_seckill_redis_call_end_all(redis, &conn->waiting,
                                        NGX_SECKILL_NOT_RUN, reason);
+    }
+
+    if (conn->subscriber) {
+        ngx_seckill_redis_silence();
     }
 }
 

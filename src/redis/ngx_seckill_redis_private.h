@@ -45,6 +45,7 @@ struct ngx_seckill_redis_conn_s {
     ngx_msec_t                  delay;      /* of the next back-off */
     ngx_uint_t                  failures;   /* in a row, since the last good answer */
     unsigned                    loading_script:1;
+    unsigned                    subscriber:1;
 };
 
 
@@ -58,6 +59,7 @@ struct ngx_seckill_redis_s {
     unsigned                    closing:1;
     ngx_uint_t                  nconns;
     ngx_seckill_redis_conn_t    conns[NGX_SECKILL_REDIS_CONNECTIONS];
+    ngx_seckill_redis_conn_t    subscriber;     /* while it is used */
 };
 
 
@@ -91,6 +93,15 @@ void ngx_seckill_redis_conn_write(ngx_event_t *wev);
 
 /* Writes what waits.  NGX_AGAIN: the socket is full, the rest follows. */
 ngx_int_t ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn);
+
+
+/* subscribe */
+
+/* NGX_OK: it was a message, and is dealt with.  Does not take the reply. */
+ngx_int_t ngx_seckill_redis_message(redisReply *reply);
+
+/* The subscriber's connection failed. */
+void ngx_seckill_redis_silence(void);
 
 
 /* call */

@@ -1,0 +1,53 @@
+
+/*
+ * Waiting for a result: long poll and server-sent events.
+ */
+
+
+#ifndef _NGX_HTTP_SECKILL_WAIT_H_INCLUDED_
+#define _NGX_HTTP_SECKILL_WAIT_H_INCLUDED_
+
+
+#include "ngx_http_seckill.h"
+
+
+typedef struct ngx_http_seckill_hub_s  ngx_http_seckill_hub_t;
+
+
+/* a request that is to be told of its result */
+struct ngx_http_seckill_waiter_s {
+    ngx_rbtree_node_t         node;         /* in hub->waiters, by user */
+    ngx_http_seckill_ctx_t   *ctx;
+    ngx_http_seckill_hub_t   *hub;          /* NULL: has left */
+    ngx_msec_t                until;        /* of a long poll */
+    ngx_event_t               timer;        /* its end, or the next heartbeat */
+    sk_result_t               result;       /* pushed */
+    unsigned                  pushed:1;
+    unsigned                  silent:1;     /* no push can be relied on */
+    unsigned                  stream:1;     /* server-sent events */
+    unsigned                  opened:1;     /* headers of the stream are out */
+};
+
+
+/* The client has left, or its answer is known. */
+void ngx_http_seckill_waiter_leave(ngx_http_seckill_ctx_t *ctx);
+
+
+/* ngx_http_seckill_stream.c */
+
+/* Opens the stream and says that the purchase is queueing. */
+ngx_int_t ngx_http_seckill_stream_open(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
+/* The client can take more: r->write_event_handler of an open stream. */
+void ngx_http_seckill_stream_writer(ngx_http_request_t *r);
+
+/* A comment that keeps proxies from closing an idle connection. */
+ngx_int_t ngx_http_seckill_stream_heartbeat(ngx_http_request_t *r);
+
+/* The verdict as the last event. */
+ngx_int_t ngx_http_seckill_stream_end(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
+
+#endif /* _NGX_HTTP_SECKILL_WAIT_H_INCLUDED_ */
