@@ -222,6 +222,13 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
       0,
       NULL },
 
+    { ngx_string("seckill_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_seckill_conf_status,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
       ngx_null_command
 };
 

@@ -85,6 +85,7 @@ typedef struct {
     ngx_uint_t                   limit_dry_run;
 
     ngx_uint_t                   max_waiters;   /* per worker */
+    ngx_uint_t                   status;        /* 0: none, or its format */
 
     ngx_msec_t                   refresh;
     ngx_msec_t                   negative;
@@ -96,6 +97,9 @@ typedef struct {
     uint32_t                     source;        /* which Redis, db and prefix */
 } ngx_http_seckill_loc_conf_t;
 
+
+#define NGX_HTTP_SECKILL_PROMETHEUS  1
+#define NGX_HTTP_SECKILL_JSON        2
 
 #define NGX_HTTP_SECKILL_ZH  0
 #define NGX_HTTP_SECKILL_EN  1
@@ -329,6 +333,11 @@ char *ngx_http_seckill_conf_limit(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_seckill_conf_prefix(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+/* ngx_http_seckill_status.c */
+char *ngx_http_seckill_conf_status(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 
 /* ngx_http_seckill_variables.c */
 ngx_int_t ngx_http_seckill_add_variables(ngx_conf_t *cf);

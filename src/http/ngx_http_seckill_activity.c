@@ -354,6 +354,7 @@ ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
         record = (ngx_http_seckill_facts_record_t *)
                  ngx_http_seckill_record_create_locked(conf->shm_zone, table,
                      &key, sizeof(ngx_http_seckill_facts_record_t));
+        ngx_http_seckill_count_activity_locked(shm, conf->source, activity);
     }
 
     if (record && (record->asked == 0

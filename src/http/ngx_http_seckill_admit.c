@@ -10,6 +10,7 @@
 
 
 #include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_count.h"
 
 
 #define NGX_HTTP_SECKILL_LANES  256             /* buckets, a power of 2 */
@@ -273,6 +274,8 @@ ngx_http_seckill_batch_take(ngx_http_seckill_lane_t *lane)
     batch->lane = lane;
     batch->n = 0;
 
+    ngx_http_seckill_gauge_pending(lane->conf, ngx_http_seckill_pending);
+
     while (batch->n < max && !ngx_queue_empty(&lane->gathering)) {
         q = ngx_queue_head(&lane->gathering);
         ngx_queue_remove(q);
@@ -311,6 +314,8 @@ ngx_http_seckill_batch_send(ngx_http_seckill_batch_t *batch)
         return NGX_ERROR;
     }
 
+    ngx_http_seckill_count_batch(conf, batch->n);
+
     return ngx_seckill_redis_send(redis, NGX_SECKILL_PURCHASES,
                                   (ngx_uint_t) batch->lane->activity, call);
 }
@@ -345,6 +350,8 @@ ngx_http_seckill_batch_done(ngx_seckill_call_t *call)
 
     ngx_http_seckill_batch_resume(batch, verdict);
     ngx_free(batch);
+
+    ngx_http_seckill_gauge_pending(lane->conf, ngx_http_seckill_pending);
 
     lane->batch = NULL;
     ngx_http_seckill_lane_next(lane);

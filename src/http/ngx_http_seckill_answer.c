@@ -5,6 +5,7 @@
  */
 
 
+#include "ngx_http_seckill_count.h"
 #include "ngx_http_seckill_wait.h"
 
 
@@ -46,6 +47,8 @@ ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         /* the facts have no other verdict */
         ctx->verdict = SK_FACTS;
     }
+
+    ngx_http_seckill_count_request(r, ctx);
 
     rc = ngx_http_seckill_drop_body(r, ctx->conf->body_max);
     if (rc != NGX_OK) {

@@ -9,6 +9,7 @@
 
 
 #include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_count.h"
 #include "ngx_http_seckill_wait.h"
 
 
@@ -234,6 +235,7 @@ ngx_seckill_redis_t *
 ngx_http_seckill_client(ngx_http_seckill_loc_conf_t *conf)
 {
     if (conf->client == NULL) {
+        ngx_http_seckill_count_start(conf);
         conf->client = ngx_seckill_redis_get(conf->redis,
                                              &conf->redis_settings);
     }

@@ -4,6 +4,7 @@
  */
 
 
+#include "ngx_http_seckill_count.h"
 #include "ngx_http_seckill_load.h"
 
 
@@ -252,6 +253,7 @@ ngx_http_seckill_load_done(ngx_seckill_call_t *call)
     load = call->data;
 
     ngx_queue_remove(&load->queue);
+    ngx_http_seckill_gauge_redis(load->conf);
 
     if (load->activity) {
         rc = ngx_http_seckill_load_facts(call, load, &facts);

@@ -57,10 +57,39 @@ typedef struct {
 } ngx_http_seckill_run_t;
 
 
-/* counted since the zone was made */
+/* activities with counters of their own; the others share one */
+#define NGX_HTTP_SECKILL_COUNTED  64
+
+/* workers with gauges of their own */
+#define NGX_HTTP_SECKILL_WORKERS  64
+
+
+/* requests of one activity by verdict */
 typedef struct {
-    ngx_uint_t                   resets;    /* after a death inside the lock */
+    ngx_atomic_t                 activity;  /* 0: free, or "other" in the last */
+    ngx_atomic_t                 source;
     ngx_atomic_t                 verdicts[SK_VERDICTS];
+} ngx_http_seckill_counted_t;
+
+
+/* written by its worker only */
+typedef struct {
+    ngx_atomic_t                 pid;       /* 0: no such worker */
+    ngx_atomic_t                 pending;   /* purchases */
+    ngx_atomic_t                 waiters;
+    ngx_atomic_t                 redis_up;
+} ngx_http_seckill_gauges_t;
+
+
+/* counted since the zone was made, also over a reset of its records */
+typedef struct {
+    ngx_atomic_t                 resets;    /* after a death inside the lock */
+    ngx_atomic_t                 batches;
+    ngx_atomic_t                 purchases; /* in them */
+    ngx_http_seckill_counted_t   activities[NGX_HTTP_SECKILL_COUNTED + 1];
+    ngx_seckill_histogram_t      requests;  /* milliseconds */
+    ngx_seckill_redis_count_t    redis;
+    ngx_http_seckill_gauges_t    workers[NGX_HTTP_SECKILL_WORKERS];
 } ngx_http_seckill_count_t;
 
 
@@ -69,7 +98,7 @@ typedef struct {
     ngx_uint_t                   dirty;     /* somebody is inside the lock */
     ngx_http_seckill_table_t     tables[NGX_HTTP_SECKILL_TABLES];
     ngx_http_seckill_arena_t     buyers;
-    ngx_http_seckill_count_t     count;
+    ngx_http_seckill_count_t     count;     /* by atomic adds, without the lock */
 } ngx_http_seckill_shm_t;
 
 
@@ -79,6 +108,10 @@ typedef struct {
  */
 ngx_http_seckill_shm_t *ngx_http_seckill_zone_lock(ngx_shm_zone_t *shm_zone);
 void ngx_http_seckill_zone_unlock(ngx_shm_zone_t *shm_zone);
+
+/* ngx_http_seckill_count.c: the activity gets counters, while there are some. */
+void ngx_http_seckill_count_activity_locked(ngx_http_seckill_shm_t *shm,
+    uint32_t source, uint64_t activity);
 
 /* Found records become the last used. */
 ngx_http_seckill_record_t *ngx_http_seckill_record_find_locked(

@@ -9,6 +9,7 @@
  */
 
 
+#include "ngx_http_seckill_count.h"
 #include "ngx_http_seckill_wait.h"
 
 
@@ -189,6 +190,7 @@ ngx_http_seckill_join_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     ngx_rbtree_insert(&hub->waiters, &waiter->node);
     hub->count++;
     ngx_http_seckill_waiters++;
+    ngx_http_seckill_gauge_waiters(ctx->conf, ngx_http_seckill_waiters);
 
     if (hub->ready) {
         ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
@@ -312,6 +314,7 @@ ngx_http_seckill_waiter_leave(ngx_http_seckill_ctx_t *ctx)
     waiter->hub = NULL;
     waiter->silent = 1;
     ngx_http_seckill_waiters--;
+    ngx_http_seckill_gauge_waiters(ctx->conf, ngx_http_seckill_waiters);
     hub->count--;
 
     ngx_http_seckill_hub_release(hub);

@@ -10,7 +10,7 @@
 
 
 /* raised with every change of what the zone's bytes mean */
-#define NGX_HTTP_SECKILL_ZONE_LAYOUT  3
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  4
 
 /* one tree of each table per so many bytes of the zone */
 #define NGX_HTTP_SECKILL_TREE_BYTES   8192

@@ -171,6 +171,34 @@ ngx_seckill_redis_send(ngx_seckill_redis_t *redis, ngx_seckill_lane_e lane,
 }
 
 
+ngx_uint_t
+ngx_seckill_redis_up(void)
+{
+    ngx_uint_t            i;
+    ngx_queue_t          *q;
+    ngx_seckill_redis_t  *redis;
+
+    if (ngx_seckill_redis_clients.next == NULL) {
+        return 0;
+    }
+
+    for (q = ngx_queue_head(&ngx_seckill_redis_clients);
+         q != ngx_queue_sentinel(&ngx_seckill_redis_clients);
+         q = ngx_queue_next(q))
+    {
+        redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
+
+        for (i = 0; i < redis->nconns; i++) {
+            if (redis->conns[i].state != NGX_SECKILL_CONN_READY) {
+                return 0;
+            }
+        }
+    }
+
+    return !ngx_queue_empty(&ngx_seckill_redis_clients);
+}
+
+
 void
 ngx_seckill_redis_exit(void)
 {

@@ -47,6 +47,31 @@ typedef enum {
 } ngx_seckill_end_e;
 
 
+/* endings of calls as they are counted: the rows of the table of errors, then */
+#define NGX_SECKILL_KIND_ERRORS    16
+#define NGX_SECKILL_KIND_OTHER     (NGX_SECKILL_KIND_ERRORS)        /* an error without a row */
+#define NGX_SECKILL_KIND_LOST      (NGX_SECKILL_KIND_ERRORS + 1)    /* sent, and no answer */
+#define NGX_SECKILL_KIND_NOT_SENT  (NGX_SECKILL_KIND_ERRORS + 2)
+#define NGX_SECKILL_KINDS          (NGX_SECKILL_KIND_ERRORS + 3)
+
+/* upper bounds of the histograms, in milliseconds; one bucket more has no bound */
+#define NGX_SECKILL_BOUNDS         { 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000 }
+#define NGX_SECKILL_BUCKETS        11
+
+
+typedef struct {
+    ngx_atomic_t                buckets[NGX_SECKILL_BUCKETS];
+    ngx_atomic_t                sum;                /* milliseconds */
+} ngx_seckill_histogram_t;
+
+
+/* counted by all workers, in memory they share */
+typedef struct {
+    ngx_seckill_histogram_t     calls;              /* answered ones */
+    ngx_atomic_t                failed[NGX_SECKILL_KINDS];
+} ngx_seckill_redis_count_t;
+
+
 /* purchases and reads have connections of their own: neither waits for the other */
 typedef enum {
     NGX_SECKILL_PURCHASES = 0,
@@ -84,6 +109,8 @@ struct ngx_seckill_call_s {
     const char                 *error;              /* the reason, when not answered */
 
     /* the Redis side's */
+    ngx_msec_t                  created;
+    ngx_uint_t                  kind;               /* of the failure */
     ngx_queue_t                 queue;
     const sk_script_t          *script;             /* of an EVALSHA */
     ngx_uint_t                  expected;           /* replies */
@@ -102,6 +129,18 @@ struct ngx_seckill_call_s {
  */
 ngx_seckill_redis_t *ngx_seckill_redis_get(ngx_seckill_redis_addr_t *addr,
     ngx_seckill_redis_settings_t *settings);
+
+/* From now on the worker counts its calls there. */
+void ngx_seckill_redis_count(ngx_seckill_redis_count_t *count);
+
+/* The name of a kind of failure: "oom", "lost". */
+const char *ngx_seckill_redis_kind(ngx_uint_t kind);
+
+void ngx_seckill_histogram_add(ngx_seckill_histogram_t *histogram,
+    ngx_msec_t value);
+
+/* 1 when every connection of every client of the worker is ready. */
+ngx_uint_t ngx_seckill_redis_up(void);
 
 /* Closes every connection of the worker; calls in flight end first. */
 void ngx_seckill_redis_exit(void);

@@ -9,12 +9,16 @@
 #include "ngx_seckill_redis_private.h"
 
 
+static void ngx_seckill_redis_count_call(ngx_seckill_call_t *call);
 static ngx_int_t ngx_seckill_redis_call_resend(ngx_seckill_redis_conn_t *conn,
     ngx_seckill_call_t *call);
 static void ngx_seckill_redis_script_loaded(ngx_seckill_call_t *call);
 static void ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
     ngx_seckill_call_t *call);
 static void ngx_seckill_redis_call_drop_replies(ngx_seckill_call_t *call);
+
+
+static ngx_seckill_redis_count_t  *ngx_seckill_redis_counts;
 
 
 /*
@@ -27,7 +31,7 @@ static struct {
     const char           *word;
     size_t                len;
     ngx_seckill_error_e   error;
-} ngx_seckill_redis_errors[] = {
+} ngx_seckill_redis_errors[NGX_SECKILL_KIND_ERRORS] = {
     { "NOSCRIPT", 8, NGX_SECKILL_ERROR_NOSCRIPT },
     { "SECKILL", 7, NGX_SECKILL_ERROR_REFUSED },
     { "WRONGTYPE", 9, NGX_SECKILL_ERROR_REFUSED },
@@ -48,7 +52,7 @@ static struct {
 
 
 ngx_seckill_error_e
-ngx_seckill_redis_error(const redisReply *reply)
+ngx_seckill_redis_error(const redisReply *reply, ngx_uint_t *kind)
 {
     size_t       len;
     ngx_uint_t   i, wrapped;
@@ -57,9 +61,7 @@ ngx_seckill_redis_error(const redisReply *reply)
     wrapped = (ngx_strncmp(reply->str, "ERR Error running script",
                            sizeof("ERR Error running script") - 1) == 0);
 
-    for (i = 0; i < sizeof(ngx_seckill_redis_errors)
-                    / sizeof(ngx_seckill_redis_errors[0]); i++)
-    {
+    for (i = 0; i < NGX_SECKILL_KIND_ERRORS; i++) {
         word = ngx_seckill_redis_errors[i].word;
         len = ngx_seckill_redis_errors[i].len;
 
@@ -68,11 +70,71 @@ ngx_seckill_redis_error(const redisReply *reply)
         if (p && ngx_strncmp(p, word, len) == 0
             && (p[len] == ' ' || p[len] == '\0'))
         {
+            *kind = i;
             return ngx_seckill_redis_errors[i].error;
         }
     }
 
+    *kind = NGX_SECKILL_KIND_OTHER;
+
     return NGX_SECKILL_ERROR_OTHER;
+}
+
+
+const char *
+ngx_seckill_redis_kind(ngx_uint_t kind)
+{
+    static const char  *others[] = { "other", "lost", "not_sent" };
+
+    return kind < NGX_SECKILL_KIND_ERRORS
+           ? ngx_seckill_redis_errors[kind].word
+           : others[kind - NGX_SECKILL_KIND_ERRORS];
+}
+
+
+void
+ngx_seckill_redis_count(ngx_seckill_redis_count_t *count)
+{
+    ngx_seckill_redis_counts = count;
+}
+
+
+void
+ngx_seckill_histogram_add(ngx_seckill_histogram_t *histogram, ngx_msec_t value)
+{
+    ngx_uint_t  i;
+
+    static const ngx_msec_t  bounds[] = NGX_SECKILL_BOUNDS;
+
+    for (i = 0; i < NGX_SECKILL_BUCKETS - 1 && value > bounds[i]; i++) {
+        /* void */
+    }
+
+    (void) ngx_atomic_fetch_add(&histogram->buckets[i], 1);
+    (void) ngx_atomic_fetch_add(&histogram->sum, value);
+}
+
+
+static void
+ngx_seckill_redis_count_call(ngx_seckill_call_t *call)
+{
+    if (ngx_seckill_redis_counts == NULL) {
+        return;
+    }
+
+    if (call->end == NGX_SECKILL_ANSWERED) {
+        ngx_seckill_histogram_add(&ngx_seckill_redis_counts->calls,
+                                  ngx_current_msec - call->created);
+        return;
+    }
+
+    if (call->kind == NGX_SECKILL_KINDS) {
+        call->kind = (call->end == NGX_SECKILL_UNKNOWN)
+                     ? NGX_SECKILL_KIND_LOST : NGX_SECKILL_KIND_NOT_SENT;
+    }
+
+    (void) ngx_atomic_fetch_add(&ngx_seckill_redis_counts->failed[call->kind],
+                                1);
 }
 
 
@@ -90,6 +152,8 @@ ngx_seckill_call_create(ngx_seckill_call_done_pt done, void *data,
     call->done = done;
     call->data = data;
     call->deadline = deadline;
+    call->created = ngx_current_msec;
+    call->kind = NGX_SECKILL_KINDS;
 
     return call;
 }
@@ -178,6 +242,7 @@ ngx_seckill_redis_call_end(ngx_seckill_redis_t *redis, ngx_seckill_call_t *call,
 
     if (!call->internal) {
         redis->pending--;
+        ngx_seckill_redis_count_call(call);
     }
 
     if (call->done) {
@@ -278,7 +343,7 @@ ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
         return;
     }
 
-    error = ngx_seckill_redis_error(reply);
+    error = ngx_seckill_redis_error(reply, &call->kind);
 
     if (error == NGX_SECKILL_ERROR_NOSCRIPT && call->script && !call->resent
         && ngx_seckill_redis_call_resend(conn, call) == NGX_OK)

@@ -118,8 +118,9 @@ void ngx_seckill_redis_call_end(ngx_seckill_redis_t *redis,
 void ngx_seckill_redis_call_end_all(ngx_seckill_redis_t *redis,
     ngx_queue_t *queue, ngx_seckill_end_e end, const char *error);
 
-/* What Redis means by an error reply. */
-ngx_seckill_error_e ngx_seckill_redis_error(const redisReply *reply);
+/* What Redis means by an error reply, and its kind. */
+ngx_seckill_error_e ngx_seckill_redis_error(const redisReply *reply,
+    ngx_uint_t *kind);
 
 
 #endif /* _NGX_SECKILL_REDIS_PRIVATE_H_INCLUDED_ */
