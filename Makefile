@@ -106,6 +106,8 @@ $(MODULE): $(BUILD)/nginx.stamp $(MODULE_SRCS) tools/embed-lua.sh
 	@tools/embed-lua.sh $(BUILD)/nginx/seckill/sk_scripts_data.h lua/*.lua
 	@echo "  NGINX $@"
 	$(Q)MAKEFLAGS=-j$(JOBS) $(MAKE) $(if $(V),,--silent --no-print-directory) -C $(BUILD)/nginx-src -f $(abspath $(BUILD))/nginx/Makefile modules
+	@! nm -D --undefined-only $(BUILD)/nginx/ngx_http_seckill_module.so \
+	    | grep -E ' (ngx_http_seckill|ngx_seckill|sk)_'   # ours, but defined nowhere
 	@install -m 644 $(BUILD)/nginx/ngx_http_seckill_module.so $@
 	@$(if $(SANITIZE),touch $(BUILD)/.sanitize,rm -f $(BUILD)/.sanitize)
 

@@ -35,6 +35,10 @@ export TEST_NGINX_BINARY=${TEST_NGINX_BINARY:-$(command -v nginx || echo /usr/sb
 export TEST_NGINX_RANDOMIZE=1
 export LC_ALL=C.UTF-8
 
+# short, for it begins the paths of unix sockets
+temp=$(mktemp -d /tmp/skr-XXXXXX)
+export SECKILL_TMP=$temp TMPDIR=$temp
+
 jobs=2
 failed=()
 ran=0
@@ -95,8 +99,9 @@ left_behind() {
     done
 }
 
+# Waits while something is still ending, then kills it by pid.
 check_left_behind() {
-    local pid
+    local pid tries=$1
     local -a found=()
 
     if [ -z "${SECKILL_TINI:-}" ]; then
@@ -104,11 +109,11 @@ check_left_behind() {
         return 0
     fi
 
-    # what is ending gets a moment
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
+    while [ "$tries" -gt 0 ]; do
         mapfile -t found < <(left_behind)
         [ "${#found[@]}" -gt 0 ] || return 0
         sleep 0.2
+        tries=$((tries - 1))
     done
 
     for pid in "${found[@]}"; do
@@ -119,6 +124,25 @@ check_left_behind() {
     done
     return 1
 }
+
+# After Ctrl-C the tests stop their servers by themselves: they get ten seconds.
+finish() {
+    local code=$?
+
+    trap '' INT TERM HUP
+    trap - EXIT
+    if [ "$code" -gt 128 ]; then
+        check_left_behind 50 || true
+    fi
+    if [ -z "${SECKILL_KEEP:-}" ]; then
+        rm -rf "$temp"
+    fi
+    exit "$code"
+}
+
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 
 shopt -s nullglob
 
@@ -136,12 +160,18 @@ if [ $# -gt 0 ]; then
     run_prove "$*" 1 "$@"
 else
     run_units
+    lua=()
+    for file in t/lua/*.t; do
+        [ "$file" = t/lua/cost.t ] || lua+=("$file")
+    done
+    # it measures: nothing beside it
+    run_prove "t/lua/cost.t" 1 t/lua/cost.t
     run_prove "t/build t/lua t/consumer t/ctl t/e2e t/runner" "$jobs" \
-        t/build/*.t t/lua/*.t t/consumer/*.t t/ctl/*.t t/e2e/*.t \
+        t/build/*.t "${lua[@]}" t/consumer/*.t t/ctl/*.t t/e2e/*.t \
         t/runner/*.t
     run_prove "t" "$jobs" t/*.t
 fi
-run "no process left behind" check_left_behind
+run "no process left behind" check_left_behind 10
 
 echo "=== $((SECONDS - began)) s, $ran parts, ${#failed[@]} failed"
 if [ "${#failed[@]}" -gt 0 ]; then

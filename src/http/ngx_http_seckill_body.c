@@ -146,6 +146,10 @@ ngx_http_seckill_body_collect(ngx_http_request_t *r,
 
         size = b->last - b->pos;
 
+        if (size == 0) {
+            continue;
+        }
+
         if (size > ctx->conf->body_max - ctx->body.len) {
             return NGX_DECLINED;
         }

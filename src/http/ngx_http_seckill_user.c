@@ -56,6 +56,7 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 
     left = 0;
     ordered = 0;
+    ngx_memzero(&result, sizeof(sk_result_t));
 
     shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
@@ -180,8 +181,6 @@ ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
     if (user->order_id == 0) {
         return 0;
     }
-
-    ngx_memzero(result, sizeof(sk_result_t));
 
     result->success = 1;
     result->order_id = user->order_id;

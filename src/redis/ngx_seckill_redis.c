@@ -91,7 +91,8 @@ ngx_seckill_redis_find(ngx_seckill_redis_addr_t *addr,
 static ngx_uint_t
 ngx_seckill_redis_same(ngx_str_t *a, ngx_str_t *b)
 {
-    return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
+    return a->len == b->len
+           && (a->len == 0 || ngx_memcmp(a->data, b->data, a->len) == 0);
 }
 
 
@@ -129,7 +130,10 @@ ngx_seckill_redis_copy(ngx_str_t *dst, ngx_str_t *src)
         return NGX_ERROR;
     }
 
-    ngx_memcpy(dst->data, src->data, src->len);
+    if (src->len) {
+        ngx_memcpy(dst->data, src->data, src->len);
+    }
+
     dst->data[src->len] = '\0';
     dst->len = src->len;
 

@@ -32,6 +32,8 @@ my @imported = symbols('undefined');
 my $hiredis  = qr/^(?:redis[A-Z]|hi_|sds|__redis|freeReplyObject|dict[A-Z])/;
 
 is_deeply([grep { $_ =~ $hiredis } @imported], [], 'imports nothing of hiredis');
+is_deeply([grep { $_ =~ /^(?:ngx_http_seckill|ngx_seckill|sk)_/ } @imported], [],
+    'defines all that is its own');
 ok((grep { $_ =~ /^ngx_/ } @imported), 'imports from nginx');
 
 open my $readelf, '-|', 'readelf', '-d', '-W', $so or die "cannot run readelf: $!";

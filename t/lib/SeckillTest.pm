@@ -7,7 +7,8 @@ package SeckillTest;
 # [emerg] or sanitizer line fails the test.
 #
 # Environment: SECKILL_BUILD (default build), SECKILL_KEEP=1 keeps the temp
-# directory, SECKILL_MARIADB_TEMPLATE (default build/mariadb-template).
+# directory, SECKILL_MARIADB_TEMPLATE (default build/mariadb-template),
+# SECKILL_TMP (default /tmp; short, for it begins the paths of unix sockets).
 
 use strict;
 use warnings;
@@ -51,7 +52,7 @@ sub new {
         owner   => $$,
         root    => $root,
         build   => $build,
-        dir     => File::Temp::tempdir('skt-XXXXXX', DIR => '/tmp'),
+        dir     => File::Temp::tempdir('skt-XXXXXX', DIR => $ENV{SECKILL_TMP} // '/tmp'),
         procs   => [],
         logs    => [],
         allowed => [],
@@ -777,9 +778,9 @@ sub _finish {
                 $proc->{kind}, $proc->{status};
         }
     }
-    for my $proc (grep { $gentle{ $_->{kind} } } reverse @{ $self->{procs} }) {
+    for my $proc (grep { $gentle{ $_->{kind} } && !defined $_->{status} } reverse @{ $self->{procs} }) {
         # after TERM nginx gives its workers a second, too short for a report
-        if ($self->sanitized && $proc->{kind} eq 'nginx' && !defined $proc->{status}) {
+        if ($self->sanitized && $proc->{kind} eq 'nginx') {
             kill 'QUIT', $proc->{pid};
             $self->wait_exit($proc, 5);
         }
