@@ -268,6 +268,7 @@ static void
 ngx_http_seckill_exit_process(ngx_cycle_t *cycle)
 {
     ngx_seckill_redis_exit();
+    ngx_http_seckill_ticket_exit();
 }
 
 

@@ -151,7 +151,7 @@ SET seckill:result:1001:{1001} "{\"success\":true,\"order_id\":7,\"order_no\":\"
 --- request
 POST /seckill/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":40004,.*"data":\{"queue_token":"[\w-]{44}","state":"success","order_id":7,"order_no":"26112910203040500100100000011001"\},
 
 
@@ -164,7 +164,7 @@ SET seckill:result:1001:{1001} "{\"success\":false,\"reason\":\"over_limit\"}"
 --- request
 POST /seckill/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":40004,.*"data":\{"queue_token":"[\w-]{44}","state":"failed"\},
 
 
@@ -174,7 +174,7 @@ POST /seckill/1001
 --- request
 POST /seckill/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":40001,"message":"活动未开始","data":null,
 --- redis_calls
 EVALSHA => 0
@@ -185,7 +185,7 @@ EVALSHA => 0
 --- request
 POST /seckill/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":40001,"message":"活动未开始","data":null,
 --- redis_calls
 EVALSHA => 0
@@ -226,7 +226,7 @@ POST /seckill/1001
 --- error_code: 503
 --- response_headers_like
 Retry-After: [1-9]\d*
---- response_body_like
+--- response_body_like chomp
 ^\{"code":50303,"message":"活动太火爆，请稍后再试","data":null,
 --- redis_check
 GET seckill:stock:{1001} => 10

@@ -293,7 +293,8 @@ GET seckill:stock:{1001} => 10
 --- sale: 1001 stock=10
 --- raw_request eval
 ["POST /seckill/1001 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 2\r\n"
- . "$::Alice\r\n\r\n", {value => "{}", delay_before => 0.1}]
+ . "$::Alice\r\n\r\n", "{}"]
+--- raw_request_middle_delay: 0.1
 --- ignore_response
 --- access_log eval
 qr{"POST /seckill/1001 HTTP/1.1" 200 }

@@ -29,7 +29,7 @@ SET seckill:result:1001:{1001} "{\"success\":true,\"order_id\":18446744073709551
 --- request
 GET /seckill/result/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":1,"message":"抢购成功","data":\{"success":true,"order_id":18446744073709551615,"order_no":"26112910203040500100100000011001"\},"server_time_ms":\d{13}\}$
 
 
@@ -42,7 +42,7 @@ SET seckill:result:1001:{1001} "{\"success\":false,\"reason\":\"over_limit\"}"
 --- request
 GET /seckill/result/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":2,"message":"抢购失败","data":\{"success":false,"reason":"over_limit"\},"server_time_ms":\d{13}\}$
 
 
@@ -67,7 +67,7 @@ SET seckill:result:1002:{1001} "{\"success\":false,\"reason\":\"over_limit\"}"
 --- request
 GET /seckill/result/1001
 --- more_headers eval: $::Alice
---- response_body_like
+--- response_body_like chomp
 ^\{"code":40006,"message":"未参与该活动","data":null,
 
 

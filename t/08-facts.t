@@ -16,7 +16,7 @@ GET /seckill/1001
 Content-Type: application/json; charset=utf-8
 Cache-Control: public, max-age=1
 X-Request-ID: [0-9a-f]{32}
---- response_body_like
+--- response_body_like chomp
 ^\{"code":0,"message":"[^"]+","data":\{"activity":"1001","product_id":"55","price":"1299.90","start_ms":\d{13},"end_ms":\d{13},"state":"running","sold_out":false,"max_quantity":3\},"server_time_ms":\d{13}\}$
 --- no_error_log
 [error]
@@ -70,7 +70,7 @@ GET /seckill/1001
 GET /seckill/1001
 --- response_headers
 Cache-Control: no-store
---- response_body_like
+--- response_body_like chomp
 ^\{"code":40001,"message":"活动未开始","data":null,
 
 
@@ -165,7 +165,7 @@ HMGET => 2
     seckill_rest_status on;
 --- request
 GET /seckill/1001
---- response_body_like
+--- response_body_like chomp
 ^\{"code":0,"message":"ok","data":\{
 
 

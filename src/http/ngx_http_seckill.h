@@ -312,6 +312,9 @@ ngx_int_t ngx_http_seckill_ticket(ngx_http_seckill_ctx_t *ctx, u_char *buf);
 ngx_int_t ngx_http_seckill_ticket_user(ngx_http_seckill_ctx_t *ctx,
     ngx_str_t *token);
 
+/* The worker ends. */
+void ngx_http_seckill_ticket_exit(void);
+
 
 /* ngx_http_seckill_body.c: the answer leaves before the body was read */
 ngx_int_t ngx_http_seckill_drop_body(ngx_http_request_t *r, size_t body_max);

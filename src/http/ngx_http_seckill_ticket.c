@@ -117,3 +117,17 @@ ngx_http_seckill_ticket_hmac(u_char *key)
 
     return slot->hmac;
 }
+
+
+void
+ngx_http_seckill_ticket_exit(void)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_SECKILL_TICKET_KEYS; i++) {
+        if (ngx_http_seckill_ticket_keys[i].hmac) {
+            sk_hmac_free(ngx_http_seckill_ticket_keys[i].hmac);
+            ngx_http_seckill_ticket_keys[i].hmac = NULL;
+        }
+    }
+}

@@ -214,11 +214,11 @@ ngx_seckill_redis_exit(void)
         return;
     }
 
-    for (q = ngx_queue_head(&ngx_seckill_redis_clients);
-         q != ngx_queue_sentinel(&ngx_seckill_redis_clients);
-         q = ngx_queue_next(q))
-    {
+    while (!ngx_queue_empty(&ngx_seckill_redis_clients)) {
+        q = ngx_queue_head(&ngx_seckill_redis_clients);
         redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
+
+        /* calls that end here must not start new ones */
         redis->closing = 1;
 
         for (i = 0; i < redis->nconns; i++) {
@@ -228,5 +228,13 @@ ngx_seckill_redis_exit(void)
         if (redis->subscriber.redis) {
             ngx_seckill_redis_conn_exit(&redis->subscriber);
         }
+
+        ngx_queue_remove(q);
+
+        ngx_free(redis->addr.sockaddr);
+        ngx_free(redis->addr.name.data);
+        ngx_free(redis->addr.user.data);
+        ngx_free(redis->addr.password.data);
+        ngx_free(redis);
     }
 }

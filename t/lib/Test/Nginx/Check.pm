@@ -265,9 +265,7 @@ sub _lines {
 sub _pattern {
     my ($value) = @_;
 
-    return $value if ref $value;
-    $value =~ s/\n\z//;
-    return qr/$value/s;
+    return ref $value ? $value : qr/$value/s;
 }
 
 1;

@@ -21,6 +21,9 @@ use Time::HiRes qw(sleep time);
 use constant START_SECONDS => 30;
 use constant STOP_SECONDS  => 15;
 
+use constant PORT_FIRST => 10_000;
+use constant PORT_LAST  => 32_000;
+
 use constant PR_SET_PDEATHSIG => 1;
 my %prctl = (x86_64 => 157, aarch64 => 167);
 
@@ -44,13 +47,28 @@ sub root { return $_[0]{root} }
 sub html { return "$_[0]{root}/html" }
 sub port { return $_[0]{port} }
 
-# Returns a TCP port of the loopback that was free a moment ago.
+# Returns a TCP port of the loopback that was free a moment ago, below those that
+# the kernel gives to clients: these come and go between two blocks.
 sub free_port {
-    my $socket = IO::Socket::INET->new(
-        LocalAddr => '127.0.0.1', LocalPort => 0, Proto => 'tcp', Listen => 1)
-        or die "no free port: $!\n";
+    for (1 .. 1000) {
+        my $port = PORT_FIRST + int rand PORT_LAST - PORT_FIRST;
+        return $port if IO::Socket::INET->new(
+            LocalAddr => '127.0.0.1', LocalPort => $port, Proto => 'tcp', Listen => 1, ReuseAddr => 1);
+    }
 
-    return $socket->sockport;
+    die "no free port\n";
+}
+
+# After a start that failed because somebody else has the port: takes another
+# and returns 1; 0 when that was not the reason, or the port was given.
+sub move {
+    my ($self) = @_;
+
+    return 0 if defined($ENV{TEST_NGINX_SERVER_PORT} // $ENV{TEST_NGINX_PORT});
+    return 0 if $self->log('stderr') !~ /bind\(\) to .*:$self->{port} failed/;
+
+    $self->{port} = free_port();
+    return 1;
 }
 
 # Makes the folder anew: no file of an earlier block is left.
@@ -154,7 +172,6 @@ sub _serves {
     my ($self) = @_;
 
     return 0 if !-s "$self->{root}/logs/nginx.pid";
-    return 1 if $self->{unprobed};
 
     return IO::Socket::INET->new(
         PeerAddr => '127.0.0.1', PeerPort => $self->{port}, Timeout => 1) ? 1 : 0;

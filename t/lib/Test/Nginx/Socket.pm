@@ -168,7 +168,7 @@ sub _run_block {
     _set_up($block);
     if (defined $block->must_die) {
         _must_die($block, $check);
-    } elsif (!_server()->start) {
+    } elsif (!_start($block)) {
         die "nginx did not start:\n" . _server()->log('stderr');
     } else {
         # a log that tells why a request failed is read all the same
@@ -182,6 +182,17 @@ sub _run_block {
     _faults($block, $check);
 
     return;
+}
+
+# once more on another port when somebody took ours
+sub _start {
+    my ($block) = @_;
+
+    return 1 if _server()->start;
+    return 0 if !_server()->move;
+
+    _set_up($block);
+    return _server()->start;
 }
 
 sub _set_up {
@@ -319,6 +330,7 @@ sub _run_requests {
     die "neither request nor must_die\n" if !@exchanges;
 
     my $ignore = defined $block->ignore_response;
+    my $wait   = Test::Nginx::Wire::seconds(scalar $block->wait);
     my %how = (
         timeout  => Test::Nginx::Wire::seconds(scalar $block->timeout) // $set{timeout},
         abort    => defined $block->abort,
@@ -338,15 +350,13 @@ sub _run_requests {
                 $check->response($response, $index, $repeat);
                 $bytes = $rest;
             }
+            sleep $wait if $wait;
+            $check->logs($repeat);
+            _server()->mark if !$set{accumulate};
             $index++;
         }
         Test::More::fail($block->name . ' - ' . length($bytes) . ' bytes behind the last response')
             if !$ignore && length $bytes;
-
-        my $wait = Test::Nginx::Wire::seconds(scalar $block->wait);
-        sleep $wait if $wait;
-        $check->logs($repeat);
-        _server()->mark if !$set{accumulate};
     }
 
     return;
