@@ -214,6 +214,7 @@ main(int argc, char **argv)
     skd_stop_t     stop;
     skd_options_t  options;
 
+    skd_take_signals(&signals);
     rc = skd_parse_options(&options, argc, argv);
 
     if (rc != -1) {
@@ -236,7 +237,6 @@ main(int argc, char **argv)
         return SKD_EXIT_SYSTEM;
     }
 
-    skd_take_signals(&signals);
     workers = skd_start_workers(&stop);
     rc = workers == skd_config.consumer.workers ? SKD_EXIT_FINE : SKD_EXIT_SYSTEM;
 

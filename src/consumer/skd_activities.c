@@ -53,6 +53,7 @@ skd_activities_find(skd_activities_t *activities, size_t n, uint64_t activity)
         return NULL;
     }
 
+    memset(&key, 0, sizeof(key));
     key.activity = activity;
 
     return bsearch(&key, activities->streams, n, sizeof(skd_stream_t), skd_stream_compare);

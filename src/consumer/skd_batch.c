@@ -20,9 +20,9 @@ skd_batch_init(skd_batch_t *batch, size_t size)
     batch->size = size;
     batch->entries = calloc(size, sizeof(skd_entry_t));
     batch->by_user = calloc(size, sizeof(size_t));
-    batch->by_number = calloc(size, sizeof(size_t));
+    batch->by_seq = calloc(size, sizeof(size_t));
 
-    if (batch->entries == NULL || batch->by_user == NULL || batch->by_number == NULL) {
+    if (batch->entries == NULL || batch->by_user == NULL || batch->by_seq == NULL) {
         skd_batch_done(batch);
         return -1;
     }
@@ -40,7 +40,7 @@ skd_batch_done(skd_batch_t *batch)
 
     free(batch->entries);
     free(batch->by_user);
-    free(batch->by_number);
+    free(batch->by_seq);
     memset(batch, 0, sizeof(skd_batch_t));
 }
 
@@ -263,55 +263,32 @@ skd_range_owner(const skd_range_t *range, uint64_t user)
 
 
 static int
-skd_by_number(const void *left, const void *right, void *data)
+skd_by_seq(const void *left, const void *right, void *data)
 {
-    const skd_entry_t  *entries = data;
+    const skd_entry_t   *entries = data;
+    const sk_message_t  *a = &entries[*(const size_t *) left].message;
+    const sk_message_t  *b = &entries[*(const size_t *) right].message;
 
-    return memcmp(entries[*(const size_t *) left].number,
-                  entries[*(const size_t *) right].number, SK_ORDER_NO_LEN);
+    if (a->epoch != b->epoch) {
+        return a->epoch < b->epoch ? -1 : 1;
+    }
+
+    return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
 
 void
-skd_range_sort_numbers(skd_range_t *range)
+skd_range_sort_inserts(skd_range_t *range)
 {
     skd_batch_t  *batch = range->batch;
 
-    batch->numbers = 0;
+    batch->inserts = 0;
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
         if (batch->entries[i].outcome == SKD_INSERT) {
-            batch->by_number[batch->numbers++] = i;
+            batch->by_seq[batch->inserts++] = i;
         }
     }
 
-    qsort_r(batch->by_number, batch->numbers, sizeof(size_t), skd_by_number, batch->entries);
-}
-
-
-skd_entry_t *
-skd_range_numbered(const skd_range_t *range, const char *number)
-{
-    int                 order;
-    size_t              low = 0, high = range->batch->numbers;
-    const skd_batch_t  *batch = range->batch;
-
-    while (low < high) {
-        size_t  middle = low + (high - low) / 2;
-
-        order = strcmp(number, batch->entries[batch->by_number[middle]].number);
-
-        if (order == 0) {
-            return &batch->entries[batch->by_number[middle]];
-        }
-
-        if (order > 0) {
-            low = middle + 1;
-
-        } else {
-            high = middle;
-        }
-    }
-
-    return NULL;
+    qsort_r(batch->by_seq, batch->inserts, sizeof(size_t), skd_by_seq, batch->entries);
 }

@@ -67,8 +67,8 @@ typedef struct {
     size_t        size;                 /* entries there is room for */
     size_t       *by_user;              /* of the range: indexes, those with a user, by user */
     size_t        users;                /* how many they are */
-    size_t       *by_number;            /* of the range: those to insert, by order_no */
-    size_t        numbers;
+    size_t       *by_seq;               /* of the range: those to insert, by epoch and seq */
+    size_t        inserts;              /* how many they are */
 } skd_batch_t;
 
 /* A part of a batch: what one transaction stores. */
@@ -98,8 +98,7 @@ void skd_range_begin(skd_range_t *range);
 /* The owner of a user in the range, or NULL. */
 skd_entry_t *skd_range_owner(const skd_range_t *range, uint64_t user);
 
-/* Sorts those with outcome SKD_INSERT by order_no, then finds one by it, or NULL. */
-void skd_range_sort_numbers(skd_range_t *range);
-skd_entry_t *skd_range_numbered(const skd_range_t *range, const char *number);
+/* Makes batch->by_seq of those with outcome SKD_INSERT. */
+void skd_range_sort_inserts(skd_range_t *range);
 
 #endif /* _SKD_BATCH_H_INCLUDED_ */

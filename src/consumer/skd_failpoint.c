@@ -4,7 +4,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -20,34 +19,61 @@ static unsigned    skd_failpoint_pause_ms;      /* 0: die */
 static atomic_int  skd_failpoint_left;          /* visits until it acts */
 
 
+/* ":N" at *text, or nothing; moves *text behind it.  Returns 0 or -1. */
+static int
+skd_failpoint_number(const char **text, unsigned long min, unsigned long max,
+    unsigned long *number)
+{
+    char  *end;
+
+    if (**text == '\0') {
+        return 0;
+    }
+
+    if (**text != ':' || (*text)[1] < '0' || (*text)[1] > '9') {
+        return -1;
+    }
+
+    *number = strtoul(*text + 1, &end, 10);
+    *text = end;
+
+    return *number < min || *number > max ? -1 : 0;
+}
+
+
 int
 skd_failpoint_init(void)
 {
-    char         name[32];
-    int          n, visits = 1;
-    unsigned     pause_ms = 0;
-    const char  *text = getenv("SECKILLD_FAILPOINT");
+    size_t          len;
+    const char     *text = getenv("SECKILLD_FAILPOINT");
+    unsigned long   visits = 1, pause_ms = 0;
 
     if (text == NULL || *text == '\0') {
         return 0;
     }
 
-    n = sscanf(text, "%31[a-z_]:%d:%u", name, &visits, &pause_ms);
-
-    if (n < 1 || visits < 1 || pause_ms > 600000) {
-        return -1;
-    }
+    len = strcspn(text, ":");
 
     for (int i = 0; i < SKD_FAILPOINTS; i++) {
-        if (strcmp(name, skd_failpoint_names[i]) == 0) {
+        if (strlen(skd_failpoint_names[i]) == len
+            && memcmp(text, skd_failpoint_names[i], len) == 0)
+        {
             skd_failpoint_armed = i;
-            skd_failpoint_pause_ms = pause_ms;
-            atomic_store(&skd_failpoint_left, visits);
-            return 0;
         }
     }
 
-    return -1;
+    text += len;
+
+    if (skd_failpoint_armed == -1 || skd_failpoint_number(&text, 1, 1000000, &visits) != 0
+        || skd_failpoint_number(&text, 1, 600000, &pause_ms) != 0 || *text != '\0')
+    {
+        return -1;
+    }
+
+    skd_failpoint_pause_ms = (unsigned) pause_ms;
+    atomic_store(&skd_failpoint_left, (int) visits);
+
+    return 0;
 }
 
 

@@ -16,11 +16,12 @@ typedef enum {
 } skd_link_state_e;
 
 /*
- * How much was proved.  A loss while working is over only when work succeeds:
- * a server that is read-only or full lets us connect and read all the same.
+ * How much was proved.  A refusal is over only when as much succeeds again: a
+ * server that is read-only or full lets us connect all the same.
  */
 typedef enum {
     SKD_LINK_CONNECTED,
+    SKD_LINK_READ,
     SKD_LINK_WORKED
 } skd_link_proof_e;
 

@@ -14,6 +14,7 @@
 #include "skd_rows.h"
 
 #define SKD_LIST_MAX  500
+#define SKD_SEQ_GAP   20               /* foreign rows read rather than one more statement */
 
 /* Adds what an entry has in a list; returns 1 when it has something. */
 typedef int (*skd_item_pt)(skd_writer_t *writer, skd_range_t *range, size_t i);
@@ -21,11 +22,11 @@ typedef int (*skd_item_pt)(skd_writer_t *writer, skd_range_t *range, size_t i);
 /* Takes a row of an answer. */
 typedef void (*skd_row_pt)(skd_range_t *range, MYSQL_ROW row);
 
-/* "SELECT ... WHERE <column> IN (items)": what stands before "(". */
+/* "SELECT ... WHERE activity_id = N AND <column> IN (items)": what stands before "(". */
 typedef struct {
     const char  *head;
     uint64_t     activity;              /* goes between head and tail */
-    const char  *tail;                  /* NULL: no activity */
+    const char  *tail;
 } skd_select_t;
 
 
@@ -177,11 +178,8 @@ static void
 skd_rows_begin_list(skd_writer_t *writer, const skd_select_t *select)
 {
     skd_sql_begin(&writer->sql, select->head);
-
-    if (select->tail != NULL) {
-        skd_sql_u64(&writer->sql, select->activity);
-        skd_sql_text(&writer->sql, select->tail);
-    }
+    skd_sql_u64(&writer->sql, select->activity);
+    skd_sql_text(&writer->sql, select->tail);
 }
 
 
@@ -408,60 +406,86 @@ skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
 }
 
 
-static int
-skd_add_number(skd_writer_t *writer, skd_range_t *range, size_t i)
+/* Reads the ids of those in by_seq from first to end, whose seqs are close together. */
+static skd_rc_e
+skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_batch_t *batch, size_t first, size_t end)
 {
-    const skd_entry_t  *entry = &range->batch->entries[i];
+    skd_rc_e      rc;
+    MYSQL_ROW     row;
+    MYSQL_RES    *res;
+    skd_sql_t    *sql = &writer->sql;
+    skd_entry_t  *entry = &batch->entries[batch->by_seq[first]];
 
-    if (entry->outcome != SKD_INSERT) {
-        return 0;
+    skd_sql_begin(sql, "SELECT seq, id FROM seckill_orders FORCE INDEX (uk_purchase) "
+                       "WHERE activity_id = ");
+    skd_sql_u64(sql, activity->id);
+    skd_sql_text(sql, " AND epoch = ");
+    skd_sql_u64(sql, entry->message.epoch);
+    skd_sql_text(sql, " AND seq BETWEEN ");
+    skd_sql_u64(sql, entry->message.seq);
+    skd_sql_text(sql, " AND ");
+    skd_sql_u64(sql, batch->entries[batch->by_seq[end - 1]].message.seq);
+    skd_sql_text(sql, " ORDER BY seq");
+
+    rc = skd_rows_run(writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
     }
 
-    skd_sql_text(&writer->sql, "'");
-    skd_sql_bytes(&writer->sql, entry->number, SK_ORDER_NO_LEN);
-    skd_sql_text(&writer->sql, "'");
+    while (first < end && (row = mysql_fetch_row(res)) != NULL) {
+        entry = &batch->entries[batch->by_seq[first]];
 
-    return 1;
-}
-
-
-static void
-skd_take_id(skd_range_t *range, MYSQL_ROW row)
-{
-    skd_entry_t  *entry = skd_range_numbered(range, row[0]);
-
-    if (entry != NULL) {
-        range->batch->entries[entry->owner].order.id = skd_column(row[1]);
-    }
-}
-
-
-skd_rc_e
-skd_rows_find_ids(skd_writer_t *writer, skd_range_t *range)
-{
-    skd_rc_e            rc;
-    const skd_entry_t  *entry, *entries = range->batch->entries;
-
-    /* the index alone answers this */
-    skd_select_t  select = {
-        "SELECT order_no, id FROM seckill_orders FORCE INDEX (uk_order_no) "
-        "WHERE order_no IN ", 0, NULL
-    };
-
-    skd_range_sort_numbers(range);
-    rc = skd_rows_select(writer, range, &select, skd_add_number, skd_take_id);
-
-    for (size_t i = range->first; rc == SKD_OK && i < range->first + range->count; i++) {
-        entry = &entries[i];
-
-        if (entry->outcome == SKD_INSERT && entries[entry->owner].order.id == 0) {
-            snprintf(writer->error, sizeof(writer->error), "order %s can't be read back",
-                     entry->number);
-            rc = SKD_BLOCKED;
+        if (skd_column(row[0]) == entry->message.seq) {
+            batch->entries[entry->owner].order.id = skd_column(row[1]);
+            first++;
         }
     }
 
-    return rc;
+    mysql_free_result(res);
+
+    if (first < end) {
+        snprintf(writer->error, sizeof(writer->error), "order %s can't be read back",
+                 batch->entries[batch->by_seq[first]].number);
+        return SKD_BLOCKED;
+    }
+
+    return SKD_OK;
+}
+
+
+/* By the purchase, not by order_no: a batch is one short stretch of that index. */
+skd_rc_e
+skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
+{
+    size_t               first = 0;
+    skd_rc_e             rc;
+    skd_batch_t         *batch = range->batch;
+    const sk_message_t  *last, *next;
+
+    skd_range_sort_inserts(range);
+
+    for (size_t i = 1; i <= batch->inserts; i++) {
+        if (i < batch->inserts) {
+            last = &batch->entries[batch->by_seq[i - 1]].message;
+            next = &batch->entries[batch->by_seq[i]].message;
+
+            if (next->epoch == last->epoch && next->seq - last->seq <= SKD_SEQ_GAP) {
+                continue;
+            }
+        }
+
+        rc = skd_rows_find_run(writer, activity, batch, first, i);
+
+        if (rc != SKD_OK) {
+            return rc;
+        }
+
+        first = i;
+    }
+
+    return SKD_OK;
 }
 
 

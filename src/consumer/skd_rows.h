@@ -46,7 +46,8 @@ skd_rc_e skd_rows_renumber(skd_writer_t *writer, const skd_activity_t *activity,
 /* Those with outcome SKD_INSERT: write them, then read their ids. */
 skd_rc_e skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
     skd_range_t *range);
-skd_rc_e skd_rows_find_ids(skd_writer_t *writer, skd_range_t *range);
+skd_rc_e skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity,
+    skd_range_t *range);
 
 /* The owners' verdicts: new rows, then changed ones. */
 skd_rc_e skd_rows_write_records(skd_writer_t *writer, const skd_activity_t *activity,

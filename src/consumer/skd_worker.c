@@ -20,11 +20,15 @@
 #define SKD_SUMMARY_MS      10000
 
 
+/* A connection that broke is whole again once it is made, a refusal is not. */
 static void
-skd_worker_redis_lost(skd_worker_t *worker, skd_link_proof_e proof)
+skd_worker_redis_lost(skd_worker_t *worker)
 {
-    skd_link_lost(&worker->redis_link, proof,
-                  worker->reader.class == SKB_REDIS_DENIED, worker->reader.error);
+    skb_redis_class_e  class = worker->reader.class;
+
+    skd_link_lost(&worker->redis_link,
+                  class == SKB_REDIS_LOST ? SKD_LINK_CONNECTED : worker->step,
+                  class == SKB_REDIS_DENIED, worker->reader.error);
 
     if (worker->reader.redis != NULL) {
         redisFree(worker->reader.redis);
@@ -88,11 +92,16 @@ skd_worker_connect(skd_worker_t *worker, uint32_t *wait_ms)
         }
 
         reader->class = SKB_REDIS_LOST;
+        worker->step = SKD_LINK_CONNECTED;
         reader->redis = skb_redis_connect(worker->config, reader->error,
                                           sizeof(reader->error));
 
         if (reader->redis == NULL) {
-            skd_worker_redis_lost(worker, SKD_LINK_CONNECTED);
+            if (strncmp(reader->error, "AUTH:", 5) == 0) {
+                reader->class = SKB_REDIS_DENIED;
+            }
+
+            skd_worker_redis_lost(worker);
             *wait_ms = skd_backoff_left(&worker->redis_link.backoff);
             return 0;
         }
@@ -139,7 +148,10 @@ skd_worker_tend(skd_worker_t *worker, skd_stream_t *stream)
         rc = skd_writer_begin_sale(&worker->writer, stream->activity);
         stream->begun = rc == SKD_OK;
 
-        if (rc == SKD_CONFLICT) {
+        if (rc == SKD_OK) {
+            skd_link_good(&worker->mysql_link, SKD_LINK_WORKED);
+
+        } else if (rc == SKD_CONFLICT) {
             rc = SKD_OK;                /* somebody holds the row: next time */
         }
     }
@@ -161,17 +173,19 @@ skd_worker_batch(skd_worker_t *worker, skd_stream_t *stream, int *busy)
     skd_rc_e      rc;
     skd_batch_t  *batch = &worker->batch;
 
+    worker->step = SKD_LINK_READ;
     rc = skd_worker_tend(worker, stream);
 
+    if (rc == SKD_OK) {
+        rc = skd_stream_read(stream, &worker->reader, batch);
+    }
+
     if (rc != SKD_OK) {
         return rc;
     }
 
-    rc = skd_stream_read(stream, &worker->reader, batch);
-
-    if (rc != SKD_OK) {
-        return rc;
-    }
+    skd_link_good(&worker->redis_link, SKD_LINK_READ);
+    worker->step = SKD_LINK_WORKED;
 
     if (batch->count == 0) {
         if (stream->next_ms <= skd_now_ms()) {
@@ -210,7 +224,7 @@ skd_worker_after(skd_worker_t *worker, skd_stream_t *stream, skd_rc_e rc)
     switch (rc) {
 
     case SKD_REDIS_LOST:
-        skd_worker_redis_lost(worker, SKD_LINK_WORKED);
+        skd_worker_redis_lost(worker);
         return 0;
 
     case SKD_MYSQL_LOST:
@@ -264,7 +278,7 @@ skd_worker_turn(skd_worker_t *worker)
         rc = skd_activities_refresh(&worker->activities, &worker->reader);
 
         if (rc != SKD_OK) {
-            skd_worker_redis_lost(worker, SKD_LINK_WORKED);
+            skd_worker_redis_lost(worker);
             return 0;
         }
     }

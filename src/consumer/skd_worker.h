@@ -23,6 +23,7 @@ typedef struct {
 
     skd_reader_t         reader;
     skd_link_t           redis_link;
+    skd_link_proof_e     step;          /* what Redis is asked for at the moment */
     skd_writer_t         writer;
     skd_link_t           mysql_link;
 

@@ -271,7 +271,7 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
         }
 
         if (rc == SKD_OK) {
-            rc = skd_rows_find_ids(writer, range);
+            rc = skd_rows_find_ids(writer, activity, range);
         }
     }
 

@@ -135,6 +135,19 @@ my $c = ConsumerTest->new;
     $c->all_bought(6, [1, 2], 'a queueing record becomes a success');
 }
 
+# sold out, and an order is delivered again whose record and result were lost
+{
+    $c->sale(7, units => 1);
+    $c->buy(7, 1);
+    $c->wait_settled(7);
+    $c->dbh->do('DELETE FROM seckill_records WHERE activity_id = 7');
+    $c->redis->del('seckill:result:1:{7}');
+    $c->redis->xgroup('DESTROY', $c->key(orders => 7), 'seckilld');
+    $c->wait_settled(7);
+    $c->all_bought(7, [1], 'the order decides, not the count');
+    is_deeply($c->dead(7), [], 'no dead letter');
+}
+
 ok($c->stop, 'the daemon stops well');
 
 done_testing;

@@ -53,17 +53,11 @@ my $c = ConsumerTest->new(mariadb => { 'sql-mode' => '' });
     is($lines, 4, 'one line in the log for each');
 }
 
-# an entry deleted before it was read through, an activity of another stream, too many fields
+# an entry deleted after it was delivered, an activity of another stream, too many fields
 {
     $c->sale(2, units => 100, group => 1);
-    my $gone = $c->add(2, $c->message(2, 301));
     $c->stop;
     $c->buy(2, 1);
-    $c->redis->xreadgroup('GROUP', 'seckilld', 'test-1', 'STREAMS', $c->key(orders => 2), '>');
-    $c->dbh->do('DELETE FROM seckill_orders WHERE activity_id = 2');
-    $c->dbh->do('DELETE FROM seckill_records WHERE activity_id = 2');
-    $c->dbh->do('UPDATE seckill_activities SET sold = 0 WHERE id = 2');
-    $c->redis->del('seckill:result:301:{2}');
     my $lost = $c->add(2, $c->message(2, 302));
     $c->redis->xreadgroup('GROUP', 'seckilld', 'test-1', 'STREAMS', $c->key(orders => 2), '>');
     $c->redis->xdel($c->key(orders => 2), $lost);

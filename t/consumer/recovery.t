@@ -37,6 +37,7 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
     is($c->sold($id), 60, 'counted once');
     $c->all_bought($id, [1 .. 60], "all buyers have theirs, killed $point");
     is_deeply($c->dead($id), [], 'no dead letters');
+    is($c->count(seckill_stock_log => 'activity_id = ' . $id), 0, 'nothing in the ledger');
     $c->stop;
 }
 
@@ -94,6 +95,7 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
     sleep 1;
     $c->t->restart($c->{redis});
     $c->{redis}{client} = $c->t->redis_client($c->{redis});
+    $c->t->wait_log($c->{daemon}, qr/server is back.*server=redis/);
     $c->preheat($id, units => 10, seq => 30);
     $c->buy($id, 31 .. 40);
     $c->wait_settled($id, 6);

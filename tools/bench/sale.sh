@@ -8,7 +8,7 @@
 plenty=1000000000
 
 # buyers that are there before a run begins
-buyers=20000
+buyers=10000
 late_buyers=1000
 first_late_buyer=900000001
 
@@ -98,10 +98,10 @@ results() {
             print "DEL", key
         } else {
             print "SADD seckill:order_users:" tag, $1
-            printf "SET %s {\"success\":true,\"order_id\":%d,\"order_no\":\"2611290000000000010000%06d0001\"}\n",
-                   key, $1, $1
+            printf "SET %s \047{\"success\":true,\"order_id\":%d,\"order_no\":\"%s%06d0001\"}\047\n",
+                   key, $1, "2611290000000000010000", $1
         }
-    }' | sed 's/{"success.*/'"'&'/"
+    }'
 }
 
 # close_sale REDIS PATH

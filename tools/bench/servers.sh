@@ -7,6 +7,9 @@
 # by name: the process that was started, and nginx' port
 declare -A pid_of=() port_of=()
 
+# in the order of their start
+servers=()
+
 start_seconds=30
 stop_seconds=15
 
@@ -21,6 +24,7 @@ launch() {
 
     setsid setpriv --pdeathsig "$signal" -- "$@" < /dev/null >> "$tmp/$name.log" 2>&1 &
     pid_of[$name]=$!
+    servers+=("$name")
 }
 
 # Waits until "$@" is true or the server is gone.
@@ -44,8 +48,9 @@ stop() {
     local pid=${pid_of[$1]:-} deadline=$((SECONDS + stop_seconds))
     local -a workers=()
 
+    # a bare return gives, in a trap, the status from before the trap
     if [ -z "$pid" ]; then
-        return
+        return 0
     fi
     unset "pid_of[$1]"
 
@@ -62,11 +67,12 @@ stop() {
     wait "$pid" 2>/dev/null || true
 }
 
+# In reverse: who asks before who is asked.
 stop_all() {
-    local name
+    local i
 
-    for name in "${!pid_of[@]}"; do
-        stop "$name"
+    for ((i = ${#servers[@]} - 1; i >= 0; i--)); do
+        stop "${servers[i]}"
     done
 }
 
@@ -141,7 +147,7 @@ start_mariadb() {
     fi
     mariadb-install-db --no-defaults "${user[@]}" --datadir="$tmp/mysql" "${sizes[@]}" \
         --auth-root-authentication-method=normal --skip-test-db --skip-name-resolve \
-        > "$tmp/mariadb.log" 2>&1 || { tail "$tmp/mariadb.log" >&2; die "mariadb-install-db failed"; }
+        > "$tmp/mariadb.log" 2>&1 || { grep -i error "$tmp/mariadb.log" >&2; die "mariadb-install-db failed"; }
 
     launch mariadb KILL mariadbd --no-defaults "${user[@]}" --datadir="$tmp/mysql" "${sizes[@]}" \
         --socket="$tmp/mysql.sock" --pid-file="$tmp/mysql.pid" --skip-networking \
@@ -152,5 +158,5 @@ start_mariadb() {
 }
 
 logs_are_quiet() {
-    ! grep -EH '\[(error|alert|crit|emerg)\]|Sanitizer|level=error' "$tmp"/*.log "$tmp"/*/error.log >&2
+    ! grep -sEH '\[(error|alert|crit|emerg)\]|Sanitizer|level=error' "$tmp"/*.log "$tmp"/*/error.log >&2
 }

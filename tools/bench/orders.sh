@@ -1,0 +1,195 @@
+# shellcheck shell=bash
+#
+# Orders per second into a private MariaDB: seckilld with a full stream before
+# it, and what to hold it against: one table filled with statements of 1000 rows
+# (the floor), and the usual way, a row lock per order with 8 clients at once.
+# Sourced by tools/bench/run.sh.
+
+orders=100000
+rowlock_clients=8
+rowlock_orders=400                     # of each client
+
+# purchases in one call of admit.lua when the stream is filled
+fill_batch=250
+
+# a sale of the bench starts so soon after its preheat
+orders_delay=2
+
+orders_patience=120
+
+ctl() { "$build/seckillctl" -c "$tmp/seckilld.conf" "$@"; }
+
+orders_ready() {
+    start_mariadb
+    cat > "$tmp/seckilld.conf" <<END_CONF
+[redis]
+address = unix:$tmp/stream.sock
+
+[mysql]
+socket = $tmp/mysql.sock
+user = root
+database = seckill
+
+[consumer]
+name = bench
+
+[log]
+level = warn
+END_CONF
+    ctl schema apply --dir "$root/sql" > "$tmp/schema.log"
+    mysql_client seckill -e "INSERT INTO products (id, name, stock, price)
+        VALUES (1, 'bench', 100000000, 9.90); CREATE TABLE bench_orders LIKE seckill_orders"
+
+    # one statement of 1000 rows is one transaction
+    awk -v n="$orders" 'BEGIN {
+        for (i = 0; i < n; i++) {
+            if (i % 1000 == 0) {
+                printf "%sINSERT INTO bench_orders (order_no, user_id, product_id, activity_id," \
+                       " seckill_price, request_id, epoch, seq) VALUES ", i ? ";\n" : ""
+            }
+            printf "%s(\"%032d\",%d,1,1,9.90,\"%032x\",1,%d)", i % 1000 ? "," : "", i + 1, i + 1, i + 1, i + 1
+        }
+        print ";"
+    }' > "$tmp/floor.sql"
+}
+
+# new_activity: leaves its id in $sale
+new_activity() {
+    sale=$(mysql_client -N seckill -e "INSERT INTO seckill_activities
+        (product_id, seckill_price, stock_limit, start_time, end_time)
+        VALUES (1, 9.90, $orders, UTC_TIMESTAMP() + INTERVAL $orders_delay SECOND,
+                UTC_TIMESTAMP() + INTERVAL 1 HOUR);
+        SELECT LAST_INSERT_ID()")
+}
+
+# What the crowd would leave in Redis, made by the script that serves the crowd.
+fill_stream() {
+    local tag={$sale} sha
+
+    sha=$(redis stream -x SCRIPT LOAD < "$root/lua/admit.lua")
+    seq "$orders" | awk -v batch="$fill_batch" -v sha="$sha" -v tag="$tag" -v sale="$sale" '{
+        if (NR % batch == 1) {
+            printf "%sEVALSHA %s 5 seckill:activity:%s seckill:stock:%s seckill:order_users:%s" \
+                   " seckill:orders:%s seckill:eligible:%s %s",
+                   (NR > 1 ? "\n" : ""), sha, tag, tag, tag, tag, tag, sale
+        }
+        printf " %d 1 %032x \"\"", $1, $1
+    }
+    END { print "" }' | redis stream > "$tmp/answers"
+
+    if [ "$(redis stream XLEN "seckill:orders:$tag")" -ne "$orders" ]; then
+        tail -n 3 "$tmp/answers" >&2
+        die "the stream was not filled"
+    fi
+}
+
+# everything read and acknowledged
+stream_is_done() {
+    redis stream XINFO GROUPS "seckill:orders:{$sale}" \
+        | awk '{ if (name == "lag") lag = $1; if (name == "pending") pending = $1; name = $1 }
+               END { exit !(lag == "0" && pending == "0") }'
+}
+
+# orders_row WHO ORDERS MICROSECONDS DAEMON_US MARIADB_US REDIS_US
+orders_row() {
+    awk -v who="$group $1" -v n="$2" -v took="$3" -v daemon="$4" -v db="$5" -v redis="$6" 'BEGIN {
+        printf "orders %s %.0f %.2f %.2f %.2f\n", who, n * 1e6 / took, daemon / n, db / n, redis / n
+    }' | tee -a "$tmp/rows" | awk '{
+        printf "  %-8s %-15s        %7d/s  daemon %6.2f us  mariadb %6.2f us  redis %6.2f us\n",
+               $3, "orders", $4, $5, $6, $7
+    }'
+}
+
+run_floor() {
+    local wall db
+
+    mysql_client seckill -e 'TRUNCATE bench_orders'
+    db=$(cpu_us mariadb) wall=$(clock_us)
+    mysql_client seckill < "$tmp/floor.sql"
+    wall=$(($(clock_us) - wall)) db=$(($(cpu_us mariadb) - db))
+    orders_row floor "$orders" "$wall" 0 "$db" 0
+}
+
+run_rowlock() {
+    local sale client wall db pid
+    local -a clients=()
+
+    new_activity
+    for ((client = 0; client < rowlock_clients; client++)); do
+        awk -v n="$rowlock_orders" -v base="$((client * rowlock_orders))" -v sale="$sale" 'BEGIN {
+            for (i = base + 1; i <= base + n; i++) {
+                print "BEGIN;"
+                print "SELECT sold INTO @sold FROM seckill_activities WHERE id = " sale " FOR UPDATE;"
+                printf "INSERT INTO seckill_orders (order_no, user_id, product_id, activity_id," \
+                       " seckill_price, epoch, seq) VALUES (\"%d-%d\",%d,1,%d,9.90,1,%d);\n", sale, i, i, sale, i
+                printf "INSERT INTO seckill_records (user_id, activity_id, status) VALUES (%d,%d,1);\n", i, sale
+                print "UPDATE seckill_activities SET sold = @sold + 1 WHERE id = " sale ";"
+                print "COMMIT;"
+            }
+        }' > "$tmp/rowlock.$client.sql"
+    done
+
+    db=$(cpu_us mariadb) wall=$(clock_us)
+    for ((client = 0; client < rowlock_clients; client++)); do
+        mysql_client seckill < "$tmp/rowlock.$client.sql" &
+        clients+=("$!")
+    done
+    for pid in "${clients[@]}"; do
+        wait "$pid" || die "an order of the row lock failed"
+    done
+    wall=$(($(clock_us) - wall)) db=$(($(cpu_us mariadb) - db))
+
+    if [ "$(mysql_client -N seckill -e "SELECT sold FROM seckill_activities WHERE id = $sale")" \
+         -ne $((rowlock_clients * rowlock_orders)) ]
+    then
+        die "the row lock lost orders"
+    fi
+    orders_row rowlock $((rowlock_clients * rowlock_orders)) "$wall" 0 "$db" 0
+}
+
+run_seckilld() {
+    local sale wall db redis daemon deadline
+
+    new_activity
+    ctl preheat "$sale" > "$tmp/preheat.log"
+    sleep "$orders_delay"
+    fill_stream
+
+    db=$(cpu_us mariadb) redis=$(cpu_us stream) wall=$(clock_us) deadline=$((SECONDS + orders_patience))
+    launch seckilld KILL "$build/seckilld" -c "$tmp/seckilld.conf"
+    until stream_is_done; do
+        if [ "$SECONDS" -ge "$deadline" ] || ! kill -0 "${pid_of[seckilld]}" 2>/dev/null; then
+            tail "$tmp/seckilld.log" >&2
+            die "seckilld did not finish"
+        fi
+        sleep 0.02
+    done
+    wall=$(($(clock_us) - wall)) db=$(($(cpu_us mariadb) - db)) daemon=$(cpu_us seckilld)
+    redis=$(($(cpu_us stream) - redis))
+    stop seckilld
+
+    if [ "$(mysql_client -N seckill -e "SELECT COUNT(*) FROM seckill_orders WHERE activity_id = $sale")" \
+         -ne "$orders" ]
+    then
+        die "seckilld lost orders"
+    fi
+    orders_row ours "$orders" "$wall" "$daemon" "$db" "$redis"
+    redis stream FLUSHALL > "$tmp/answers"
+}
+
+bench_orders() {
+    local round
+
+    say "orders: $orders purchases in the stream, MariaDB durable at every commit"
+    start_redis stream
+    orders_ready
+    for ((round = 1; round <= rounds; round++)); do
+        group=$((group + 1))
+        run_floor
+        run_rowlock
+        run_seckilld
+    done
+    stop mariadb
+    stop stream
+    rm -rf "$tmp/mysql"
+}
