@@ -250,6 +250,9 @@ ngx_int_t ngx_http_seckill_window_step(ngx_http_request_t *r,
 /* ngx_http_seckill_auth.c */
 ngx_int_t ngx_http_seckill_identify_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+/* ngx_http_seckill_sold_out.c */
+ngx_int_t ngx_http_seckill_sold_out_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_user.c */
 ngx_int_t ngx_http_seckill_user_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
@@ -260,9 +263,6 @@ ngx_uint_t ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx);
 /* The request turned out not to have been one: gives the charge back. */
 void ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx);
 
-/* ngx_http_seckill_sold_out.c */
-ngx_int_t ngx_http_seckill_sold_out_step(ngx_http_request_t *r,
-    ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_body.c */
 ngx_int_t ngx_http_seckill_body_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);

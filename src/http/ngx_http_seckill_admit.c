@@ -192,18 +192,18 @@ ngx_http_seckill_lane_free(ngx_http_seckill_lane_t *lane)
 
 
 /*
- * Purchases that have used up more than half of their time while others were
- * in flight: Redis is too slow for the crowd, and these surely did not run.
+ * Purchases that have used up most of their time while others were in flight:
+ * Redis is too slow for the crowd, and these surely did not run.
  */
 
 static void
 ngx_http_seckill_lane_expire(ngx_http_seckill_lane_t *lane, ngx_uint_t all)
 {
-    ngx_msec_t               half;
+    ngx_msec_t               quarter;
     ngx_queue_t              expired, *q;
     ngx_http_seckill_ctx_t  *ctx;
 
-    half = lane->conf->redis_timeout / 2;
+    quarter = lane->conf->redis_timeout / 4;
 
     ngx_queue_init(&expired);
 
@@ -213,7 +213,7 @@ ngx_http_seckill_lane_expire(ngx_http_seckill_lane_t *lane, ngx_uint_t all)
 
         if (!all
             && (ngx_msec_int_t) (ctx->deadline - ngx_current_msec)
-               > (ngx_msec_int_t) half)
+               > (ngx_msec_int_t) quarter)
         {
             break;
         }

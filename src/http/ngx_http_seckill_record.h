@@ -27,6 +27,7 @@ typedef struct {
     ngx_rbtree_node_t            node;      /* key: hash; must be first */
     ngx_queue_t                  queue;     /* in the table's LRU */
     ngx_http_seckill_key_t       key;
+    uint32_t                     used;      /* when it was put first there */
 } ngx_http_seckill_record_t;
 
 
@@ -113,7 +114,7 @@ void ngx_http_seckill_zone_unlock(ngx_shm_zone_t *shm_zone);
 void ngx_http_seckill_count_activity_locked(ngx_http_seckill_shm_t *shm,
     uint32_t source, uint64_t activity);
 
-/* Found records become the last used. */
+/* Found records become the last used, give or take a second. */
 ngx_http_seckill_record_t *ngx_http_seckill_record_find_locked(
     ngx_http_seckill_table_t *table, ngx_http_seckill_key_t *key);
 

@@ -10,10 +10,16 @@
 
 
 /* raised with every change of what the zone's bytes mean */
-#define NGX_HTTP_SECKILL_ZONE_LAYOUT  4
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  5
 
-/* one tree of each table per so many bytes of the zone */
-#define NGX_HTTP_SECKILL_TREE_BYTES   8192
+/* one tree of users, and of sessions, per so many bytes of the zone */
+#define NGX_HTTP_SECKILL_TREE_BYTES   2048
+
+/* the small tables have so many times fewer */
+#define NGX_HTTP_SECKILL_TREE_SMALL   16
+
+/* a record moves in its queue no more often: neighbours are cache misses */
+#define NGX_HTTP_SECKILL_LRU_MS       1000
 
 
 static void ngx_http_seckill_record_insert_value(ngx_rbtree_node_t *temp,
@@ -24,6 +30,7 @@ static uint32_t ngx_http_seckill_record_hash(ngx_http_seckill_key_t *key);
 static ngx_http_seckill_shm_t *ngx_http_seckill_zone_create(
     ngx_shm_zone_t *shm_zone);
 static void ngx_http_seckill_zone_reset_locked(ngx_shm_zone_t *shm_zone);
+static ngx_uint_t ngx_http_seckill_table_trees(ngx_uint_t table, ngx_uint_t n);
 static void ngx_http_seckill_table_init(ngx_http_seckill_table_t *table,
     ngx_rbtree_t *trees, ngx_uint_t n);
 static ngx_rbtree_t *ngx_http_seckill_table_tree(
@@ -71,23 +78,28 @@ static ngx_http_seckill_shm_t *
 ngx_http_seckill_zone_create(ngx_shm_zone_t *shm_zone)
 {
     size_t                   size;
-    ngx_uint_t               i, n;
+    ngx_uint_t               i, n, all;
     ngx_rbtree_t            *trees;
     ngx_slab_pool_t         *shpool;
     ngx_http_seckill_shm_t  *shm;
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
 
-    for (n = 1; n * NGX_HTTP_SECKILL_TREE_BYTES < shm_zone->shm.size; n *= 2) {
+    for (n = NGX_HTTP_SECKILL_TREE_SMALL;
+         n * NGX_HTTP_SECKILL_TREE_BYTES < shm_zone->shm.size;
+         n *= 2)
+    {
         /* void */
+    }
+
+    for (i = 0, all = 0; i < NGX_HTTP_SECKILL_TABLES; i++) {
+        all += ngx_http_seckill_table_trees(i, n);
     }
 
     size = ngx_http_seckill_buyers_size(shm_zone->shm.size);
 
     shm = ngx_slab_alloc_locked(shpool, sizeof(ngx_http_seckill_shm_t)
-                                        + NGX_HTTP_SECKILL_TABLES * n
-                                          * sizeof(ngx_rbtree_t)
-                                        + size);
+                                        + all * sizeof(ngx_rbtree_t) + size);
     if (shm == NULL) {
         return NULL;
     }
@@ -99,13 +111,12 @@ ngx_http_seckill_zone_create(ngx_shm_zone_t *shm_zone)
     shm->layout = NGX_HTTP_SECKILL_ZONE_LAYOUT;
 
     for (i = 0; i < NGX_HTTP_SECKILL_TABLES; i++) {
-        ngx_http_seckill_table_init(&shm->tables[i], trees + i * n, n);
+        ngx_http_seckill_table_init(&shm->tables[i], trees,
+                                    ngx_http_seckill_table_trees(i, n));
+        trees += ngx_http_seckill_table_trees(i, n);
     }
 
-    ngx_http_seckill_buyers_init(&shm->buyers,
-                                 (u_char *) (trees
-                                             + NGX_HTTP_SECKILL_TABLES * n),
-                                 size);
+    ngx_http_seckill_buyers_init(&shm->buyers, (u_char *) trees, size);
 
     shpool->log_ctx = ngx_slab_alloc_locked(shpool,
                                             sizeof(" in seckill_zone \"\"")
@@ -191,6 +202,15 @@ ngx_http_seckill_zone_reset_locked(ngx_shm_zone_t *shm_zone)
     ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
                   "seckill_zone \"%V\" was left locked by a worker that died, "
                   "starting it anew", &shm_zone->shm.name);
+}
+
+
+static ngx_uint_t
+ngx_http_seckill_table_trees(ngx_uint_t table, ngx_uint_t n)
+{
+    return (table == NGX_HTTP_SECKILL_USERS
+            || table == NGX_HTTP_SECKILL_SESSIONS)
+           ? n : n / NGX_HTTP_SECKILL_TREE_SMALL;
 }
 
 
@@ -292,7 +312,7 @@ ngx_http_seckill_record_t *
 ngx_http_seckill_record_find_locked(ngx_http_seckill_table_t *table,
     ngx_http_seckill_key_t *key)
 {
-    uint32_t                    hash;
+    uint32_t                    hash, now;
     ngx_int_t                   rc;
     ngx_rbtree_node_t          *node, *sentinel;
     ngx_http_seckill_record_t  *record;
@@ -313,8 +333,14 @@ ngx_http_seckill_record_find_locked(ngx_http_seckill_table_t *table,
         rc = ngx_http_seckill_record_cmp(key, &record->key);
 
         if (rc == 0) {
-            ngx_queue_remove(&record->queue);
-            ngx_queue_insert_head(&table->lru, &record->queue);
+            now = (uint32_t) ngx_current_msec;
+
+            if (now - record->used > NGX_HTTP_SECKILL_LRU_MS) {
+                record->used = now;
+                ngx_queue_remove(&record->queue);
+                ngx_queue_insert_head(&table->lru, &record->queue);
+            }
+
             return record;
         }
 
@@ -358,6 +384,7 @@ ngx_http_seckill_record_create_locked(ngx_shm_zone_t *shm_zone,
     }
 
     record->key = *key;
+    record->used = (uint32_t) ngx_current_msec;
     record->node.key = ngx_http_seckill_record_hash(key);
 
     ngx_rbtree_insert(ngx_http_seckill_table_tree(table, record->node.key),
