@@ -108,15 +108,19 @@ for my $signal (qw(TERM INT)) {
     ok($c->stop, 'stops well');
 }
 
-# while it waits for servers, TERM is heard at once
+# while they wait for servers, TERM is heard at once, wherever in the wait it comes
 {
     $c->t->kill9($c->{mysql});
-    $c->start;
-    $c->t->wait_log($c->{daemon}, qr/unavailable/);
-    sleep 1;
-    my $began = time;
-    ok($c->stop, 'it stops well while it waits');
-    cmp_ok(time - $began, '<', 1, 'at once');
+    my @daemons = map { $c->start } 1 .. 5;
+    $c->t->wait_log($_, qr/unavailable/) for @daemons;
+    sleep 4;
+    my $slowest = 0;
+    for my $daemon (@daemons) {
+        my $began = time;
+        is($c->t->stop($daemon), 0, 'it stops well while it waits');
+        $slowest = time - $began if time - $began > $slowest;
+    }
+    cmp_ok($slowest, '<', 0.5, 'at once');
 }
 
 # READY and STOPPING
