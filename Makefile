@@ -1,6 +1,6 @@
 # What people type.  nginx's own build compiles the module, out of its tree, in
 # $(BUILD)/nginx; everything else is compiled here.  Nothing is written outside
-# $(BUILD) and run/.
+# $(BUILD) and run/, but for the figures of "make bench".
 #
 #   make SANITIZE=1          the same with ASan and UBSan, in build/asan
 #   make V=1                 with the whole command lines
@@ -44,7 +44,7 @@ MODULE_SRCS := config $(wildcard *.c src/http/* src/redis/* src/shared/* src/*.m
 SCRIPTS     := $(BUILD)/gen/sk_scripts_data.h
 
 .DELETE_ON_ERROR:
-.PHONY: all module seckilld seckillctl test unit lint asan demo up down deps clean help FORCE
+.PHONY: all module seckilld seckillctl test unit lint asan demo bench up down deps clean help FORCE
 
 all: module seckilld seckillctl  ## the module, seckilld and seckillctl (default)
 
@@ -77,6 +77,11 @@ demo:                            ## a whole sale in two minutes, prints the tabl
 	tools/deps.sh build demo
 	$(MAKE) -j$(JOBS) all
 	tools/stack.sh demo $(BUILD)
+
+bench:                           ## speed beside the floor and a Lua peer: bench.json, bench.svg
+	tools/deps.sh build demo bench
+	$(MAKE) -j$(JOBS) all
+	tools/bench/run.sh $(BUILD)
 
 up:                              ## start the demo stack and keep it running
 	tools/deps.sh build demo

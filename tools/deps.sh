@@ -17,14 +17,15 @@ guard_made=
 packages() {
     case $1 in
     build) echo build-essential nginx nginx-dev libhiredis-dev libyajl-dev libinih-dev \
-                default-libmysqlclient-dev libssl-dev libcurl4-openssl-dev ;;
+                default-libmysqlclient-dev libssl-dev libcurl4-openssl-dev libmicrohttpd-dev ;;
     demo)  echo redis-server mariadb-server-core mariadb-client-core curl util-linux ;;
     test)  echo redis-server mariadb-server-core mariadb-client-core util-linux tini perl \
-                binutils libcmocka-dev libredis-perl libdbi-perl libdbd-mysql-perl \
+                binutils gdb faketime libcmocka-dev libredis-perl libdbi-perl libdbd-mysql-perl \
                 libtest-base-perl libtext-diff-perl libtest-longstring-perl \
                 liblist-moreutils-perl libipc-run-perl libwww-perl liburi-perl ;;
     lint)  echo cppcheck clang-tidy lua-check shellcheck perl ;;
-    bench) echo wrk apache2-utils nghttp2-client ;;
+    bench) echo wrk libnginx-mod-http-lua lua-nginx-redis lua-resty-core lua-resty-lrucache \
+                lua-cjson strace linux-perf perl ;;
     *)     return 1 ;;
     esac
 }
