@@ -278,6 +278,8 @@ ngx_http_seckill_batch_take(ngx_http_seckill_lane_t *lane)
 
     while (batch->n < max && !ngx_queue_empty(&lane->gathering)) {
         q = ngx_queue_head(&lane->gathering);
+
+        /* the analyzer forgets what linked the queue: NOLINTNEXTLINE */
         ngx_queue_remove(q);
 
         ctx = ngx_queue_data(q, ngx_http_seckill_ctx_t, queue);

@@ -207,15 +207,18 @@ void
 ngx_seckill_redis_exit(void)
 {
     ngx_uint_t            i;
-    ngx_queue_t          *q;
+    ngx_queue_t          *q, *next;
     ngx_seckill_redis_t  *redis;
 
     if (ngx_seckill_redis_clients.next == NULL) {
         return;
     }
 
-    while (!ngx_queue_empty(&ngx_seckill_redis_clients)) {
-        q = ngx_queue_head(&ngx_seckill_redis_clients);
+    for (q = ngx_queue_head(&ngx_seckill_redis_clients);
+         q != ngx_queue_sentinel(&ngx_seckill_redis_clients);
+         q = next)
+    {
+        next = ngx_queue_next(q);
         redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
 
         /* calls that end here must not start new ones */
@@ -229,12 +232,12 @@ ngx_seckill_redis_exit(void)
             ngx_seckill_redis_conn_exit(&redis->subscriber);
         }
 
-        ngx_queue_remove(q);
-
         ngx_free(redis->addr.sockaddr);
         ngx_free(redis->addr.name.data);
         ngx_free(redis->addr.user.data);
         ngx_free(redis->addr.password.data);
         ngx_free(redis);
     }
+
+    ngx_queue_init(&ngx_seckill_redis_clients);
 }
