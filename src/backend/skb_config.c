@@ -49,6 +49,12 @@ skb_config_defaults(skb_config_t *config)
     config->consumer.batch = 1000;
     config->consumer.idle_ms = 50;
     config->consumer.retain_ms = 600000;
+    config->consumer.claim_idle_ms = 60000;
+    config->consumer.attempts = 5;
+    config->consumer.retry_ms = 500;
+    config->consumer.settle_after_ms = 60000;
+    config->consumer.pay_timeout_ms = 900000;
+    config->consumer.cancelled_units = SKB_CANCELLED_NONE;
 
     config->log_level = SKB_INFO;
 }

@@ -45,12 +45,25 @@ typedef struct {
     uint32_t     timeout_ms;                    /* of connecting, and of one statement */
 } skb_config_mysql_t;
 
+typedef enum {
+    SKB_CANCELLED_NONE,                         /* nowhere: unsold */
+    SKB_CANCELLED_PRODUCT,                      /* products.stock */
+    SKB_CANCELLED_ACTIVITY                      /* on sale again */
+} skb_cancelled_e;
+
 typedef struct {
     char         name[SKB_NAME_MAX];            /* consumers are "<name>-1", "<name>-2" ... */
     uint32_t     workers;
     uint32_t     batch;                         /* purchases of one transaction, at most */
     uint32_t     idle_ms;                       /* sleep when nothing waits, at most */
     uint64_t     retain_ms;                     /* how long acknowledged entries stay */
+    uint32_t     claim_idle_ms;                 /* a consumer silent for so long is dead */
+    uint32_t     attempts;                      /* at storing a purchase, then a dead letter */
+    uint32_t     retry_ms;                      /* between the first two of them */
+    char         on_dead[SKB_PATH_MAX];         /* command run for each dead letter, or "" */
+    uint64_t     settle_after_ms;               /* from the end of a sale to its settle */
+    uint64_t     pay_timeout_ms;                /* unpaid orders are cancelled, 0: never */
+    skb_cancelled_e  cancelled_units;           /* where their units go */
 } skb_config_consumer_t;
 
 typedef struct {
@@ -60,6 +73,7 @@ typedef struct {
     char                   http_host[SKB_HOST_MAX];     /* "" when off */
     uint16_t               http_port;                   /* 0 when off */
     skb_level_e            log_level;
+    char                   log_file[SKB_PATH_MAX];      /* "": standard error */
     char                   warning[SKB_ERROR_MAX];      /* worth a line in the log, or "" */
 } skb_config_t;
 

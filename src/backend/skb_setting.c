@@ -2,6 +2,7 @@
  * Every setting with its bounds, and how its value is read.
  */
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,11 @@ static const char *skb_set_port(const skb_setting_t *setting, skb_config_t *conf
     const char *value);
 static const char *skb_set_duration(const skb_setting_t *setting, skb_config_t *config,
     const char *value);
-static const char *skb_set_retain(const skb_setting_t *setting, skb_config_t *config,
+static const char *skb_set_long(const skb_setting_t *setting, skb_config_t *config,
+    const char *value);
+static const char *skb_set_path(const skb_setting_t *setting, skb_config_t *config,
+    const char *value);
+static const char *skb_set_cancelled(const skb_setting_t *setting, skb_config_t *config,
     const char *value);
 static const char *skb_set_listen(const skb_setting_t *setting, skb_config_t *config,
     const char *value);
@@ -54,11 +59,21 @@ const skb_setting_t  skb_settings[] = {
     { "consumer", "workers", skb_set_number, SKB_AT(consumer.workers), 1, SKB_WORKERS_MAX },
     { "consumer", "batch", skb_set_number, SKB_AT(consumer.batch), 1, SKB_BATCH_MAX },
     { "consumer", "idle", skb_set_duration, SKB_AT(consumer.idle_ms), 1, 50 },
-    { "consumer", "retain", skb_set_retain, SKB_AT(consumer.retain_ms), 0, 604800000 },
+    { "consumer", "retain", skb_set_long, SKB_AT(consumer.retain_ms), 0, 604800000 },
+    { "consumer", "claim_idle", skb_set_duration, SKB_AT(consumer.claim_idle_ms), 100, 3600000 },
+    { "consumer", "attempts", skb_set_number, SKB_AT(consumer.attempts), 1, 20 },
+    { "consumer", "retry", skb_set_duration, SKB_AT(consumer.retry_ms), 1, 60000 },
+    { "consumer", "on_dead", skb_set_path, SKB_TEXT(consumer.on_dead) },
+    { "consumer", "settle_after", skb_set_long, SKB_AT(consumer.settle_after_ms), 0,
+      604800000 },
+    { "consumer", "pay_timeout", skb_set_long, SKB_AT(consumer.pay_timeout_ms), 0,
+      31536000000 },
+    { "consumer", "cancelled_units", skb_set_cancelled, 0, 0, 0 },
 
     { "http", "listen", skb_set_listen, 0, 0, 0 },
 
     { "log", "level", skb_set_level, 0, 0, 0 },
+    { "log", "file", skb_set_path, SKB_TEXT(log_file) },
 };
 
 const size_t  skb_settings_count = sizeof(skb_settings) / sizeof(skb_settings[0]);
@@ -307,15 +322,54 @@ skb_set_duration(const skb_setting_t *setting, skb_config_t *config, const char 
 
 
 static const char *
-skb_set_retain(const skb_setting_t *setting, skb_config_t *config, const char *value)
+skb_set_long(const skb_setting_t *setting, skb_config_t *config, const char *value)
 {
-    return skb_duration(setting, value, &config->consumer.retain_ms);
+    uint64_t     ms;
+    const char  *wrong = skb_duration(setting, value, &ms);
+
+    if (wrong == NULL) {
+        memcpy((char *) config + setting->offset, &ms, sizeof(ms));
+    }
+
+    return wrong;
+}
+
+
+static const char *
+skb_set_path(const skb_setting_t *setting, skb_config_t *config, const char *value)
+{
+    if (value[0] != '/') {
+        return "an absolute path expected";
+    }
+
+    return skb_set_text(setting, config, value);
+}
+
+
+static const char *
+skb_set_cancelled(const skb_setting_t *setting, skb_config_t *config, const char *value)
+{
+    static const char *const  names[] = { "none", "product", "activity" };
+
+    (void) setting;
+
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            config->consumer.cancelled_units = (skb_cancelled_e) i;
+            return NULL;
+        }
+    }
+
+    return "none, product or activity expected";
 }
 
 
 static const char *
 skb_set_listen(const skb_setting_t *setting, skb_config_t *config, const char *value)
 {
+    const char      *wrong;
+    struct in_addr   address;
+
     (void) setting;
 
     if (strcmp(value, "off") == 0) {
@@ -324,7 +378,20 @@ skb_set_listen(const skb_setting_t *setting, skb_config_t *config, const char *v
         return NULL;
     }
 
-    return skb_host_port(value, config->http_host, &config->http_port);
+    wrong = skb_host_port(value, config->http_host, &config->http_port);
+
+    if (wrong != NULL) {
+        return wrong;
+    }
+
+    /* it tells about the shop to whoever asks */
+    if (inet_pton(AF_INET, config->http_host, &address) != 1
+        || (ntohl(address.s_addr) >> 24) != 127)
+    {
+        return "a loopback address like 127.0.0.1:9090 expected";
+    }
+
+    return NULL;
 }
 
 

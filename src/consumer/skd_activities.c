@@ -45,7 +45,7 @@ skd_stream_compare(const void *left, const void *right)
 
 /* Among the first n, which are sorted. */
 static skd_stream_t *
-skd_activities_find(skd_activities_t *activities, size_t n, uint64_t activity)
+skd_activities_among(skd_activities_t *activities, size_t n, uint64_t activity)
 {
     skd_stream_t  key;
 
@@ -57,6 +57,13 @@ skd_activities_find(skd_activities_t *activities, size_t n, uint64_t activity)
     key.activity = activity;
 
     return bsearch(&key, activities->streams, n, sizeof(skd_stream_t), skd_stream_compare);
+}
+
+
+skd_stream_t *
+skd_activities_find(skd_activities_t *activities, uint64_t activity)
+{
+    return skd_activities_among(activities, activities->count, activity);
 }
 
 
@@ -93,7 +100,7 @@ skd_activities_id(skd_activities_t *activities, const redisReply *member, uint64
         return 1;
     }
 
-    if (!activities->complained) {
+    if (!activities->complained && !activities->quiet) {
         activities->complained = 1;
         skb_log(SKB_WARN, "registered activity is not an id", "member=%s",
                 skb_log_quote(quoted, sizeof(quoted), member->str));
@@ -113,7 +120,8 @@ skd_activities_drop(skd_activities_t *activities)
             activities->streams[kept++] = activities->streams[i];
 
         } else {
-            skb_log(SKB_INFO, "activity is not registered any more", "activity=%" PRIu64,
+            skb_log(activities->quiet ? SKB_DEBUG : SKB_INFO,
+                    "activity is not registered any more", "activity=%" PRIu64,
                     activities->streams[i].activity);
         }
     }
@@ -147,12 +155,12 @@ skd_activities_merge(skd_activities_t *activities, skd_reader_t *reader,
             continue;
         }
 
-        stream = skd_activities_find(activities, known, id);
+        stream = skd_activities_among(activities, known, id);
 
         if (stream == NULL) {
             stream = &activities->streams[activities->count++];
             skd_stream_init(stream, reader->config->redis.prefix, id);
-            skb_log(SKB_INFO, "activity found", "activity=%" PRIu64, id);
+            skb_log(activities->quiet ? SKB_DEBUG : SKB_INFO, "activity found", "activity=%" PRIu64, id);
         }
 
         stream->listed = 1;

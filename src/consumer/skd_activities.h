@@ -14,6 +14,7 @@ typedef struct {
     size_t         count;
     size_t         size;
     int64_t        next_ms;             /* the next look at Redis is due */
+    int            quiet;               /* another thread tells what comes and goes */
     int            complained;          /* about members that are no ids */
 } skd_activities_t;
 
@@ -25,6 +26,9 @@ void skd_activities_done(skd_activities_t *activities);
  * SKD_OK, SKD_REDIS_LOST or SKD_BLOCKED.
  */
 skd_rc_e skd_activities_refresh(skd_activities_t *activities, skd_reader_t *reader);
+
+/* The stream of a registered activity, or NULL. */
+skd_stream_t *skd_activities_find(skd_activities_t *activities, uint64_t activity);
 
 /* After a lost connection, maybe to another server: own pending entries first, everywhere. */
 void skd_activities_rewind(skd_activities_t *activities);

@@ -50,7 +50,11 @@ skd_entry_fail(skd_entry_t *entry, const char *fault, const char *error)
 {
     if (entry->fault == NULL) {
         entry->fault = fault;
-        snprintf(entry->error, sizeof(entry->error), "%s", error);
+        snprintf(entry->last_error, sizeof(entry->last_error), "%s", error);
+
+        if (entry->attempts == 0) {
+            snprintf(entry->error, sizeof(entry->error), "%s", error);
+        }
     }
 }
 
@@ -81,6 +85,9 @@ skd_entry_parse(skd_entry_t *entry, uint64_t activity)
         skd_entry_fail(entry, "deleted", "the entry was deleted from the stream");
         return;
     }
+
+    fields[0].data = NULL;
+    fields[0].len = 0;
 
     while (n < reply->elements && n < SKD_FIELDS_MAX) {
         fields[n].data = reply->element[n]->str;

@@ -46,6 +46,9 @@ typedef struct {
     /* stays through every attempt */
     const char        *fault;           /* can't be stored: the reason, or NULL */
     char               error[SKD_ERROR_MAX];            /* the first error's text */
+    char               last_error[SKD_ERROR_MAX];       /* of a later attempt, or "" */
+    unsigned           attempts;                        /* those that failed before */
+    uint64_t           age_ms;                          /* since the first of them */
     char               number[SK_ORDER_NO_LEN + 1];     /* order_no to write, maybe renumbered */
 
     /* of the current attempt */

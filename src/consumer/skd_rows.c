@@ -117,8 +117,8 @@ skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity)
     MYSQL_ROW   row;
     MYSQL_RES  *res;
 
-    skd_sql_begin(&writer->sql, "SELECT product_id, seckill_price, stock_limit, sold "
-                                "FROM seckill_activities WHERE id = ");
+    skd_sql_begin(&writer->sql, "SELECT product_id, seckill_price, stock_limit, sold, "
+                                "returned, epoch FROM seckill_activities WHERE id = ");
     skd_sql_u64(&writer->sql, activity->id);
     skd_sql_text(&writer->sql, " FOR UPDATE");
 
@@ -143,6 +143,8 @@ skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity)
     activity->product = skd_column(row[0]);
     activity->stock_limit = skd_column(row[2]);
     activity->sold = skd_column(row[3]);
+    activity->returned = skd_column(row[4]);
+    activity->epoch = skd_column(row[5]);
     strcpy(activity->price, row[1]);
 
     mysql_free_result(res);
@@ -490,11 +492,27 @@ skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_rang
 
 
 skd_rc_e
-skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity, uint64_t units)
+skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
+    const skd_range_t *range, uint64_t units)
 {
+    uint64_t            seq = 0;
+    const skd_entry_t  *entry;
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        entry = &range->batch->entries[i];
+
+        if (entry->outcome == SKD_INSERT && entry->message.epoch == activity->epoch
+            && entry->message.seq > seq)
+        {
+            seq = entry->message.seq;
+        }
+    }
+
     skd_sql_begin(&writer->sql, "UPDATE seckill_activities SET sold = sold + ");
     skd_sql_u64(&writer->sql, units);
-    skd_sql_text(&writer->sql, ", status = IF(status = 0, 1, status) WHERE id = ");
+    skd_sql_text(&writer->sql, ", seq_seen = GREATEST(seq_seen, ");
+    skd_sql_u64(&writer->sql, seq);
+    skd_sql_text(&writer->sql, "), status = IF(status = 0, 1, status) WHERE id = ");
     skd_sql_u64(&writer->sql, activity->id);
 
     return skd_rows_run(writer, NULL);

@@ -17,6 +17,8 @@ typedef struct {
     uint64_t  product;
     uint64_t  stock_limit;              /* units */
     uint64_t  sold;                     /* units */
+    uint64_t  returned;                 /* units that products.stock has again */
+    uint64_t  epoch;
     char      price[SKD_PRICE_MAX];
 } skd_activity_t;
 
@@ -57,8 +59,8 @@ skd_rc_e skd_rows_write_records(skd_writer_t *writer, const skd_activity_t *acti
 skd_rc_e skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
     skd_range_t *range);
 
-/* Adds to "sold"; the first order also begins the sale. */
+/* Adds to "sold" and remembers the seq; the first order also begins the sale. */
 skd_rc_e skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
-    uint64_t units);
+    const skd_range_t *range, uint64_t units);
 
 #endif /* _SKD_ROWS_H_INCLUDED_ */

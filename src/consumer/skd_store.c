@@ -6,6 +6,7 @@
 
 #include "skb_log.h"
 #include "skd_failpoint.h"
+#include "skd_stats.h"
 #include "skd_store.h"
 
 #define SKD_CONFLICT_FIRST_MS  10
@@ -16,8 +17,9 @@
 static skd_rc_e
 skd_store_settle(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *range)
 {
-    size_t    dead;
-    skd_rc_e  rc;
+    size_t               dead;
+    skd_rc_e             rc;
+    uint64_t             counts[SKD_DEAD + 1] = { 0 };
 
     rc = skd_settle_range(worker->settle, &worker->reader, stream, range, &dead);
 
@@ -26,13 +28,62 @@ skd_store_settle(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *
         skd_link_good(&worker->redis_link, SKD_LINK_WORKED);
         worker->stored += range->count;
         worker->dead += dead;
+
+        for (size_t i = range->first; i < range->first + range->count; i++) {
+            counts[range->batch->entries[i].outcome]++;
+        }
+
+        skd_count(SKD_COUNT_ORDERS, counts[SKD_INSERT]);
+        skd_count(SKD_COUNT_SAME, counts[SKD_SAME]);
+        skd_count(SKD_COUNT_EXTRA, counts[SKD_EXTRA]);
+        skd_succeeded();
     }
 
     return rc;
 }
 
 
-/* The one entry that can't be stored: its tombstone can. */
+/*
+ * The one entry that can't be stored waits for its next attempt.  Returns
+ * SKD_BLOCKED when too many wait.
+ */
+static skd_rc_e
+skd_store_later(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *range)
+{
+    char                          quoted[SKD_ERROR_MAX];
+    skd_rc_e                      rc;
+    skd_retry_t                  *retry;
+    const skd_entry_t            *entry = &range->batch->entries[range->first];
+    const skb_config_consumer_t  *conf = &worker->config->consumer;
+
+    retry = skd_retry_add(&worker->retries, stream->activity, entry->id,
+                          worker->writer.error, conf->retry_ms, conf->claim_idle_ms / 2);
+
+    if (retry == NULL) {
+        return SKD_BLOCKED;
+    }
+
+    skd_count(SKD_COUNT_DATA, 1);
+
+    if (retry->attempts == 1) {
+        skb_log(SKB_WARN, "purchase can't be stored, trying again",
+                "activity=%" PRIu64 " entry=%s user=%" PRIu64 " error=%s", stream->activity,
+                entry->id, entry->message.user,
+                skb_log_quote(quoted, sizeof(quoted), worker->writer.error));
+    }
+
+    rc = skd_writer_queueing(&worker->writer, stream->activity, entry->message.user);
+
+    /* its record is no more than news: only a lost server stops us */
+    if (rc == SKD_MYSQL_LOST) {
+        return rc;
+    }
+
+    return skd_stream_hold(stream, &worker->reader, range);
+}
+
+
+/* The one entry that can't be stored: its tombstone can, after the last attempt. */
 static skd_rc_e
 skd_store_single(skd_worker_t *worker, skd_stream_t *stream, skd_range_t *range)
 {
@@ -41,6 +92,10 @@ skd_store_single(skd_worker_t *worker, skd_stream_t *stream, skd_range_t *range)
 
     if (entry->fault != NULL) {
         return SKD_BLOCKED;
+    }
+
+    if (entry->attempts + 1 < worker->config->consumer.attempts) {
+        return skd_store_later(worker, stream, range);
     }
 
     skd_entry_fail(entry, worker->writer.class == SKB_MYSQL_TOO_LARGE
@@ -66,6 +121,8 @@ skd_store_split(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
         return skd_store_single(worker, stream, &range);
     }
 
+    skd_count(SKD_COUNT_SPLIT, 1);
+
     half.count = range.count / 2;
     rc = skd_store_range(worker, stream, half);
 
@@ -81,11 +138,12 @@ skd_store_split(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
 
 
 static void
-skd_store_conflict(skd_worker_t *worker, skd_stream_t *stream, int first)
+skd_store_conflict(skd_worker_t *worker, const skd_stream_t *stream, int first)
 {
     char  quoted[SKD_ERROR_MAX];
 
     worker->conflicts++;
+    skd_count(SKD_COUNT_CONFLICT, 1);
 
     if (first) {
         skb_log(SKB_WARN, "transaction is run again",
@@ -100,11 +158,13 @@ skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
 {
     int            look = stream->pending, tries = 0;
     skd_rc_e       rc;
+    int64_t        hold_ms = skd_now_ms() + worker->config->consumer.claim_idle_ms / 4;
     skd_backoff_t  backoff = { 0, 0 };
 
     /* what is delivered again was maybe stored before */
 
     for ( ;; ) {
+        skd_worker_beat(worker);
         rc = skd_writer_store(&worker->writer, stream->activity, &range, look);
 
         switch (rc) {
@@ -121,9 +181,20 @@ skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
                 return SKD_STOPPED;
             }
 
+            if (skd_now_ms() >= hold_ms) {
+                hold_ms = skd_now_ms() + worker->config->consumer.claim_idle_ms / 4;
+                rc = skd_stream_hold(stream, &worker->reader, &range);
+
+                if (rc != SKD_OK) {
+                    return rc;
+                }
+            }
+
             break;
 
         case SKD_DUPLICATE:
+            skd_count(SKD_COUNT_DUPLICATE, 1);
+
             if (tries++ == SKD_DUPLICATE_TRIES) {
                 return skd_store_split(worker, stream, range);
             }
@@ -142,4 +213,78 @@ skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
             return SKD_STOPPED;
         }
     }
+}
+
+
+/* From first to here nothing waits: all of it together. */
+static skd_rc_e
+skd_store_run(skd_worker_t *worker, skd_stream_t *stream, size_t first, size_t end)
+{
+    if (first == end) {
+        return SKD_OK;
+    }
+
+    return skd_store_range(worker, stream,
+                           (skd_range_t) { &worker->batch, first, end - first });
+}
+
+
+/* The next attempt at one that waited. */
+static skd_rc_e
+skd_store_again(skd_worker_t *worker, skd_stream_t *stream, size_t i)
+{
+    skd_rc_e      rc;
+    unsigned      attempts;
+    skd_entry_t  *entry = &worker->batch.entries[i];
+    skd_retry_t  *retry = skd_retry_find(&worker->retries, stream->activity, entry->id);
+
+    skd_retry_load(retry, entry);
+    attempts = entry->attempts;
+
+    rc = skd_store_range(worker, stream, (skd_range_t) { &worker->batch, i, 1 });
+
+    if (rc == SKD_OK && retry->attempts == attempts) {
+        skd_retry_remove(&worker->retries, retry);
+    }
+
+    return rc;
+}
+
+
+skd_rc_e
+skd_store_batch(skd_worker_t *worker, skd_stream_t *stream)
+{
+    size_t        first = 0;
+    int64_t       began_us = skd_now_us();
+    skd_rc_e      rc = SKD_OK;
+    skd_retry_t  *retry;
+    skd_batch_t  *batch = &worker->batch;
+
+    for (size_t i = 0; i < batch->count && worker->retries.count > 0; i++) {
+        retry = skd_retry_find(&worker->retries, stream->activity, batch->entries[i].id);
+
+        if (retry == NULL) {
+            continue;
+        }
+
+        rc = skd_store_run(worker, stream, first, i);
+
+        if (rc == SKD_OK && retry->backoff.next_ms <= skd_now_ms()) {
+            rc = skd_store_again(worker, stream, i);
+        }
+
+        if (rc != SKD_OK) {
+            return rc;
+        }
+
+        first = i + 1;
+    }
+
+    rc = skd_store_run(worker, stream, first, batch->count);
+
+    if (rc == SKD_OK) {
+        skd_took(SKD_TIME_BATCH, began_us);
+    }
+
+    return rc;
 }

@@ -22,6 +22,7 @@ skd_stream_init(skd_stream_t *stream, const char *prefix, uint64_t activity)
     len = sk_key(stream->key, prefix, strlen(prefix), SK_KEY_ORDERS, activity, 0);
     stream->key[len] = '\0';
 
+    strcpy(stream->claim_cursor, "0-0");
     skd_stream_rewind(stream);
 }
 
@@ -174,6 +175,7 @@ skd_stream_read(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch)
     }
 
     stream->pending = 0;
+    stream->swept = 1;
 
     return skd_stream_fetch(stream, reader, batch);
 }

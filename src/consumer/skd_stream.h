@@ -24,6 +24,9 @@ typedef struct {
 
     int            pending;             /* own unacknowledged entries come first */
     char           cursor[SKD_STREAM_ID_MAX];   /* the last of them that was seen */
+    int            swept;               /* all of them were seen: the worker takes note */
+    int64_t        claim_ms;            /* the next look for consumers that are gone */
+    char           claim_cursor[SKD_STREAM_ID_MAX];
     int64_t        next_ms;             /* nothing to do before */
     skd_backoff_t  backoff;             /* of this activity alone */
     int            blocked;             /* said so in the log */
@@ -53,6 +56,16 @@ void skd_stream_rewind(skd_stream_t *stream);
  * Returns SKD_OK with batch->count, SKD_REDIS_LOST, or SKD_BLOCKED.
  */
 skd_rc_e skd_stream_read(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch);
+
+/*
+ * When it is time: takes over what a consumer was given and has not handled
+ * for "claim_idle", and rewinds to it; *claimed is how many entries.
+ */
+skd_rc_e skd_stream_claim(skd_stream_t *stream, skd_reader_t *reader, uint64_t *claimed);
+
+/* Says to the group that the range is still worked on. */
+skd_rc_e skd_stream_hold(const skd_stream_t *stream, skd_reader_t *reader,
+    const skd_range_t *range);
 
 /* All of the batch is settled: go on behind it. */
 void skd_stream_advance(skd_stream_t *stream, const skd_batch_t *batch);

@@ -10,6 +10,7 @@
 
 #include "skb_log.h"
 #include "skd_failpoint.h"
+#include "skd_stats.h"
 #include "skd_store.h"
 #include "skd_worker.h"
 
@@ -25,6 +26,9 @@ static void
 skd_worker_redis_lost(skd_worker_t *worker)
 {
     skb_redis_class_e  class = worker->reader.class;
+
+    skd_count(SKD_COUNT_REDIS_LOST, worker->redis_link.state != SKD_LINK_DOWN);
+    skd_server_down(SKD_SERVER_REDIS, worker->number, 1);
 
     skd_link_lost(&worker->redis_link,
                   class == SKB_REDIS_LOST ? SKD_LINK_CONNECTED : worker->step,
@@ -42,6 +46,8 @@ skd_worker_redis_lost(skd_worker_t *worker)
 static void
 skd_worker_mysql_lost(skd_worker_t *worker, skd_link_proof_e proof)
 {
+    skd_count(SKD_COUNT_MYSQL_LOST, worker->mysql_link.state != SKD_LINK_DOWN);
+    skd_server_down(SKD_SERVER_MYSQL, worker->number, 1);
     skd_link_lost(&worker->mysql_link, proof,
                   worker->writer.class == SKB_MYSQL_DENIED, worker->writer.error);
     skd_writer_close(&worker->writer);
@@ -166,6 +172,43 @@ skd_worker_tend(skd_worker_t *worker, skd_stream_t *stream)
 }
 
 
+static skd_rc_e
+skd_worker_claim(skd_worker_t *worker, skd_stream_t *stream)
+{
+    skd_rc_e  rc;
+    uint64_t  claimed;
+
+    rc = skd_stream_claim(stream, &worker->reader, &claimed);
+
+    if (rc == SKD_OK && claimed > 0) {
+        skd_count(SKD_COUNT_CLAIMED, claimed);
+        skb_log(SKB_NOTICE, "purchases taken over from a silent consumer",
+                "activity=%" PRIu64 " worker=%u entries=%" PRIu64, stream->activity,
+                worker->number, claimed);
+    }
+
+    return rc;
+}
+
+
+/* Streams with purchases whose next attempt is due are read from their begin. */
+static void
+skd_worker_recall(skd_worker_t *worker)
+{
+    skd_stream_t       *stream;
+    const skd_retry_t  *retry;
+
+    while ((retry = skd_retry_due(&worker->retries)) != NULL) {
+        stream = skd_activities_find(&worker->activities, retry->activity);
+
+        if (stream != NULL) {
+            skd_stream_rewind(stream);
+            stream->next_ms = 0;
+        }
+    }
+}
+
+
 /* One batch of one activity.  *busy: there was one. */
 static skd_rc_e
 skd_worker_batch(skd_worker_t *worker, skd_stream_t *stream, int *busy)
@@ -177,11 +220,20 @@ skd_worker_batch(skd_worker_t *worker, skd_stream_t *stream, int *busy)
     rc = skd_worker_tend(worker, stream);
 
     if (rc == SKD_OK) {
+        rc = skd_worker_claim(worker, stream);
+    }
+
+    if (rc == SKD_OK) {
         rc = skd_stream_read(stream, &worker->reader, batch);
     }
 
     if (rc != SKD_OK) {
         return rc;
+    }
+
+    if (stream->swept) {
+        stream->swept = 0;
+        skd_retry_swept(&worker->retries, stream->activity);
     }
 
     skd_link_good(&worker->redis_link, SKD_LINK_READ);
@@ -199,7 +251,7 @@ skd_worker_batch(skd_worker_t *worker, skd_stream_t *stream, int *busy)
     *busy = 1;
     skd_failpoint(SKD_AFTER_READ);
 
-    rc = skd_store_range(worker, stream, (skd_range_t) { batch, 0, batch->count });
+    rc = skd_store_batch(worker, stream);
 
     if (rc == SKD_OK) {
         skd_stream_advance(stream, batch);
@@ -283,12 +335,16 @@ skd_worker_turn(skd_worker_t *worker)
         }
     }
 
+    skd_worker_recall(worker);
+
     for (size_t i = 0; i < worker->activities.count; i++) {
         stream = &worker->activities.streams[i];
 
         if (skd_now_ms() < stream->next_ms) {
             continue;
         }
+
+        skd_worker_beat(worker);
 
         if (skd_stopping(worker->stop)) {
             return 0;
@@ -303,6 +359,10 @@ skd_worker_turn(skd_worker_t *worker)
         }
     }
 
+    skd_server_down(SKD_SERVER_REDIS, worker->number,
+                    worker->redis_link.state == SKD_LINK_DOWN);
+    skd_server_down(SKD_SERVER_MYSQL, worker->number,
+                    worker->mysql_link.state == SKD_LINK_DOWN);
     skd_worker_summary(worker);
 
     if (busy) {
@@ -324,6 +384,20 @@ skd_worker_turn(skd_worker_t *worker)
 }
 
 
+void
+skd_worker_beat(skd_worker_t *worker)
+{
+    atomic_store_explicit(&worker->beat_ms, skd_now_ms(), memory_order_relaxed);
+}
+
+
+int64_t
+skd_worker_silence(skd_worker_t *worker)
+{
+    return skd_now_ms() - atomic_load_explicit(&worker->beat_ms, memory_order_relaxed);
+}
+
+
 static void *
 skd_worker_run(void *data)
 {
@@ -333,6 +407,7 @@ skd_worker_run(void *data)
     mysql_thread_init();
 
     while (!skd_stopping(worker->stop)) {
+        skd_worker_beat(worker);
         wait_ms = skd_worker_turn(worker);
 
         if (wait_ms > 0) {
@@ -362,6 +437,7 @@ skd_worker_free(skd_worker_t *worker)
     skd_batch_done(&worker->batch);
     skd_settle_free(worker->settle);
     worker->settle = NULL;
+    skd_retries_done(&worker->retries);
 }
 
 
@@ -381,12 +457,15 @@ skd_worker_start(skd_worker_t *worker, unsigned number, const skb_config_t *conf
     snprintf(worker->reader.name, sizeof(worker->reader.name), "%s-%u",
              config->consumer.name, number);
 
+    skd_worker_beat(worker);
     skd_link_init(&worker->redis_link, "redis", number);
     skd_link_init(&worker->mysql_link, "mysql", number);
 
     worker->settle = skd_settle_create(config->consumer.batch);
 
-    if (worker->settle == NULL || skd_batch_init(&worker->batch, config->consumer.batch) != 0) {
+    if (worker->settle == NULL || skd_retries_init(&worker->retries) != 0
+        || skd_batch_init(&worker->batch, config->consumer.batch) != 0)
+    {
         skd_worker_free(worker);
         return ENOMEM;
     }

@@ -8,9 +8,11 @@
 #define _SKD_WORKER_H_INCLUDED_
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "skd_activities.h"
 #include "skd_link.h"
+#include "skd_retry.h"
 #include "skd_settle.h"
 #include "skd_stop.h"
 #include "skd_writer.h"
@@ -30,6 +32,8 @@ typedef struct {
     skd_activities_t     activities;
     skd_batch_t          batch;
     skd_settle_t        *settle;
+    skd_retries_t        retries;
+    atomic_int_least64_t  beat_ms;      /* the last sign of life, of skd_now_ms() */
 
     /* since the last summary in the log */
     uint64_t             stored;        /* entries settled */
@@ -41,6 +45,12 @@ typedef struct {
 /* Starts the thread; number and config are set by this.  Returns 0, or an error number. */
 int skd_worker_start(skd_worker_t *worker, unsigned number, const skb_config_t *config,
     skd_stop_t *stop);
+
+/* It lives: called wherever the work goes on, read by the watchdog. */
+void skd_worker_beat(skd_worker_t *worker);
+
+/* Milliseconds since then. */
+int64_t skd_worker_silence(skd_worker_t *worker);
 
 /* Waits for its end, which the wish to stop brings, and gives all back. */
 void skd_worker_join(skd_worker_t *worker);

@@ -9,6 +9,7 @@
 #include "skd_clock.h"
 #include "skd_failpoint.h"
 #include "skd_rows.h"
+#include "skd_stats.h"
 #include "skd_writer.h"
 
 #define SKD_PING_AFTER_MS   10000       /* idle for longer: prove the connection */
@@ -125,7 +126,11 @@ skd_writer_kill(skd_entry_t *entry, const char *reason, const char *error)
     entry->reason = reason;
 
     if (entry->fault == NULL) {
-        snprintf(entry->error, sizeof(entry->error), "%s", error);
+        snprintf(entry->last_error, sizeof(entry->last_error), "%s", error);
+
+        if (entry->attempts == 0) {
+            snprintf(entry->error, sizeof(entry->error), "%s", error);
+        }
     }
 }
 
@@ -145,7 +150,9 @@ skd_writer_refuse(skd_entry_t *entry, const skd_entry_t *owner,
         return 1;
     }
 
-    if (activity->sold + units + entry->message.quantity > activity->stock_limit) {
+    if (activity->sold + activity->returned + units + entry->message.quantity
+        > activity->stock_limit)
+    {
         skd_writer_kill(entry, "over_limit", "more units than stock_limit leaves");
         return 1;
     }
@@ -267,7 +274,7 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
         rc = skd_rows_insert_orders(writer, activity, range);
 
         if (rc == SKD_OK) {
-            rc = skd_rows_add_sold(writer, activity, units);
+            rc = skd_rows_add_sold(writer, activity, range, units);
         }
 
         if (rc == SKD_OK) {
@@ -290,6 +297,7 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
 skd_rc_e
 skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look)
 {
+    int64_t         began_us;
     skd_rc_e        rc;
     uint64_t        units = 0;
     skd_activity_t  activity;
@@ -322,9 +330,11 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look
 
     if (rc == SKD_OK) {
         skd_failpoint(SKD_AFTER_INSERT);
+        began_us = skd_now_us();
         rc = skd_rows_exec(writer, "COMMIT");
 
         if (rc == SKD_OK) {
+            skd_took(SKD_TIME_COMMIT, began_us);
             skd_failpoint(SKD_AFTER_COMMIT);
             return SKD_OK;
         }
@@ -346,6 +356,20 @@ skd_writer_begin_sale(skd_writer_t *writer, uint64_t activity)
     skd_sql_begin(&writer->sql, "UPDATE seckill_activities SET status = 1 WHERE id = ");
     skd_sql_u64(&writer->sql, activity);
     skd_sql_text(&writer->sql, " AND status = 0");
+
+    return skd_rows_run(writer, NULL);
+}
+
+
+skd_rc_e
+skd_writer_queueing(skd_writer_t *writer, uint64_t activity, uint64_t user)
+{
+    skd_sql_begin(&writer->sql,
+                  "INSERT INTO seckill_records (user_id, activity_id, status) VALUES (");
+    skd_sql_u64(&writer->sql, user);
+    skd_sql_text(&writer->sql, ",");
+    skd_sql_u64(&writer->sql, activity);
+    skd_sql_text(&writer->sql, ",0) ON DUPLICATE KEY UPDATE id = id");
 
     return skd_rows_run(writer, NULL);
 }

@@ -52,6 +52,9 @@ void skd_writer_done(skd_writer_t *writer);
 skd_rc_e skd_writer_store(skd_writer_t *writer, uint64_t activity, skd_range_t *range,
     int look);
 
+/* The user's purchase is tried again: a record with status 0, unless there is a record. */
+skd_rc_e skd_writer_queueing(skd_writer_t *writer, uint64_t activity, uint64_t user);
+
 /* Sets status 1 of an activity that has begun; SKD_OK also when it was set. */
 skd_rc_e skd_writer_begin_sale(skd_writer_t *writer, uint64_t activity);
 

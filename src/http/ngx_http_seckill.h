@@ -212,6 +212,8 @@ sk_verdict_e ngx_http_seckill_end_verdict(ngx_seckill_end_e end);
 
 /* Goes on with a request whose wait is over.  It may be gone afterwards. */
 void ngx_http_seckill_resume(ngx_http_seckill_ctx_t *ctx);
+/* The same from inside a call of the core, which still uses the request. */
+void ngx_http_seckill_go_on(ngx_http_seckill_ctx_t *ctx);
 
 /* Registers the wait, so that a client who leaves is taken out of it. */
 ngx_int_t ngx_http_seckill_wait(ngx_http_request_t *r,

@@ -43,6 +43,8 @@ static ngx_uint_t   ngx_http_seckill_pending;
 ngx_int_t
 ngx_http_seckill_admit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
+    static time_t  said;
+
     ngx_int_t                 rc;
     ngx_http_seckill_lane_t  *lane;
 
@@ -58,8 +60,12 @@ ngx_http_seckill_admit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     }
 
     if (ctx->conf->queue_token == NULL && ctx->control.nkeys == 0) {
-        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
-                      "seckill has no key for queue tokens, preheat makes one");
+        if (said != ngx_time()) {
+            said = ngx_time();
+            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "seckill has no "
+                          "key for queue tokens, preheat makes one");
+        }
+
         ngx_http_seckill_limit_refund(ctx);
         return ngx_http_seckill_say(ctx, SK_BUSY);
     }
@@ -173,7 +179,7 @@ ngx_http_seckill_lane_next(ngx_http_seckill_lane_t *lane)
         lane->batch = NULL;
     }
 
-    if (ngx_queue_empty(&lane->gathering)) {
+    if (lane->batch == NULL && ngx_queue_empty(&lane->gathering)) {
         ngx_http_seckill_lane_free(lane);
     }
 }

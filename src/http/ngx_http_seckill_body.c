@@ -77,7 +77,12 @@ ngx_http_seckill_body_handler(ngx_http_request_t *r)
     }
 
     ctx->body_read = 1;
-    ngx_http_seckill_resume(ctx);
+
+    /* the client's time is not ours: what Redis may take counts from here */
+    ctx->deadline_set = 0;
+
+    /* the core called us, and runs what is posted when it is done with r */
+    ngx_http_seckill_go_on(ctx);
 }
 
 

@@ -106,14 +106,25 @@ ngx_http_seckill_run(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 void
 ngx_http_seckill_resume(ngx_http_seckill_ctx_t *ctx)
 {
+    ngx_connection_t  *c;
+
+    c = ctx->request->connection;       /* finalizing may free the request */
+
+    ngx_http_set_log_request(c->log, ctx->request);
+
+    ngx_http_seckill_go_on(ctx);
+
+    ngx_http_run_posted_requests(c);
+}
+
+
+void
+ngx_http_seckill_go_on(ngx_http_seckill_ctx_t *ctx)
+{
     ngx_int_t            rc;
-    ngx_connection_t    *c;
     ngx_http_request_t  *r;
 
     r = ctx->request;
-    c = r->connection;                  /* finalizing may free r */
-
-    ngx_http_set_log_request(c->log, r);
 
     ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
 
@@ -122,8 +133,6 @@ ngx_http_seckill_resume(ngx_http_seckill_ctx_t *ctx)
     if (rc != NGX_AGAIN) {
         ngx_http_finalize_request(r, rc);
     }
-
-    ngx_http_run_posted_requests(c);
 }
 
 

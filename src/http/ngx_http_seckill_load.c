@@ -80,6 +80,8 @@ ngx_http_seckill_load_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
     rc = ngx_http_seckill_wait(r, ctx, NGX_HTTP_SECKILL_WAIT_LOAD);
 
     if (rc == NGX_AGAIN) {
+        /* from here the request's time runs */
+        (void) ngx_http_seckill_deadline(ctx);
         ngx_queue_insert_tail(&load->waiters, &ctx->queue);
     }
 

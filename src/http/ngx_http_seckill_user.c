@@ -229,12 +229,15 @@ ngx_http_seckill_user_charge(ngx_http_seckill_user_t *user, ngx_uint_t which,
     int64_t   ahead;
     uint32_t  now;
 
-    /* the clock's lower half wraps in 49 days, differences do not care */
+    /*
+     * The clock's lower half wraps in 49 days, differences do not care.  More
+     * than was ever charged is a record so old that its past looks like future.
+     */
 
     now = (uint32_t) ngx_current_msec;
     ahead = (int32_t) (user->until[which] - now);
 
-    if (ahead < 0) {
+    if (ahead < 0 || ahead > (int64_t) (interval * (burst + 1))) {
         ahead = 0;
     }
 

@@ -23,6 +23,7 @@ struct ngx_http_seckill_hub_s {
     ngx_queue_t                   queue;        /* in its bucket */
     ngx_queue_t                   joining;      /* of ctx->queue, not confirmed */
     ngx_http_seckill_loc_conf_t  *conf;
+    ngx_seckill_redis_t          *redis;        /* where it is subscribed */
     uint64_t                      activity;
     ngx_str_t                     channel;
     u_char                        name[SK_KEY_MAX];
@@ -40,10 +41,12 @@ static ngx_queue_t *ngx_http_seckill_hub_bucket(uint64_t activity);
 static ngx_int_t ngx_http_seckill_hub_subscribe(ngx_http_seckill_hub_t *hub);
 static void ngx_http_seckill_hub_subscribed(ngx_seckill_call_t *call);
 static void ngx_http_seckill_hub_release(ngx_http_seckill_hub_t *hub);
-static void ngx_http_seckill_wait_message(ngx_str_t *channel, ngx_str_t *text);
+static void ngx_http_seckill_wait_message(ngx_seckill_redis_t *redis,
+    ngx_str_t *channel, ngx_str_t *text);
 static void ngx_http_seckill_wait_silence(void);
 static ngx_http_seckill_hub_t *ngx_http_seckill_wait_next(void);
-static ngx_http_seckill_hub_t *ngx_http_seckill_wait_hub(ngx_str_t *channel);
+static ngx_http_seckill_hub_t *ngx_http_seckill_wait_hub(
+    ngx_seckill_redis_t *redis, ngx_str_t *channel);
 static ngx_http_seckill_waiter_t *ngx_http_seckill_wait_user(
     ngx_http_seckill_hub_t *hub, uint64_t user);
 static void ngx_http_seckill_wait_wake(ngx_http_seckill_waiter_t *waiter);
@@ -407,6 +410,7 @@ ngx_http_seckill_hub_subscribe(ngx_http_seckill_hub_t *hub)
         return NGX_ERROR;
     }
 
+    hub->redis = redis;
     hub->asked = 1;
 
     return ngx_seckill_redis_subscribe(redis, &hub->channel, call);
@@ -450,16 +454,12 @@ ngx_http_seckill_hub_subscribed(ngx_seckill_call_t *call)
 static void
 ngx_http_seckill_hub_release(ngx_http_seckill_hub_t *hub)
 {
-    ngx_seckill_redis_t  *redis;
-
     if (hub->count || hub->asked) {
         return;
     }
 
-    redis = ngx_http_seckill_client(hub->conf);
-
-    if (hub->ready && redis) {
-        ngx_seckill_redis_unsubscribe(redis, &hub->channel);
+    if (hub->ready) {
+        ngx_seckill_redis_unsubscribe(hub->redis, &hub->channel);
     }
 
     ngx_queue_remove(&hub->queue);
@@ -470,7 +470,8 @@ ngx_http_seckill_hub_release(ngx_http_seckill_hub_t *hub)
 /* "<user> <result>" on "<prefix>:results:{activity}" */
 
 static void
-ngx_http_seckill_wait_message(ngx_str_t *channel, ngx_str_t *text)
+ngx_http_seckill_wait_message(ngx_seckill_redis_t *redis, ngx_str_t *channel,
+    ngx_str_t *text)
 {
     u_char                     *p;
     uint64_t                    user;
@@ -491,7 +492,7 @@ ngx_http_seckill_wait_message(ngx_str_t *channel, ngx_str_t *text)
         return;
     }
 
-    hub = ngx_http_seckill_wait_hub(channel);
+    hub = ngx_http_seckill_wait_hub(redis, channel);
     if (hub == NULL) {
         return;
     }
@@ -510,8 +511,10 @@ ngx_http_seckill_wait_message(ngx_str_t *channel, ngx_str_t *text)
 }
 
 
+/* two Redis may have activities, and so channels, of the same name */
+
 static ngx_http_seckill_hub_t *
-ngx_http_seckill_wait_hub(ngx_str_t *channel)
+ngx_http_seckill_wait_hub(ngx_seckill_redis_t *redis, ngx_str_t *channel)
 {
     ngx_uint_t               i;
     ngx_queue_t             *q, *bucket;
@@ -526,7 +529,7 @@ ngx_http_seckill_wait_hub(ngx_str_t *channel)
         {
             hub = ngx_queue_data(q, ngx_http_seckill_hub_t, queue);
 
-            if (hub->channel.len == channel->len
+            if (hub->redis == redis && hub->channel.len == channel->len
                 && ngx_memcmp(hub->channel.data, channel->data, channel->len)
                    == 0)
             {

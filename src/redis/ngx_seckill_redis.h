@@ -33,7 +33,8 @@ typedef struct ngx_seckill_call_s        ngx_seckill_call_t;
 typedef void (*ngx_seckill_call_done_pt)(ngx_seckill_call_t *call);
 
 /* a message of a channel; valid during the call only */
-typedef void (*ngx_seckill_message_pt)(ngx_str_t *channel, ngx_str_t *text);
+typedef void (*ngx_seckill_message_pt)(ngx_seckill_redis_t *redis,
+    ngx_str_t *channel, ngx_str_t *text);
 
 /* no message can be relied on any more: Redis is lost, or the worker ends */
 typedef void (*ngx_seckill_silence_pt)(void);

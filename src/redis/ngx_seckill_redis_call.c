@@ -286,7 +286,9 @@ ngx_seckill_redis_call_reply(ngx_seckill_redis_conn_t *conn, redisReply *reply)
     ngx_queue_t         *q;
     ngx_seckill_call_t  *call;
 
-    if (conn->subscriber && ngx_seckill_redis_message(reply) == NGX_OK) {
+    if (conn->subscriber
+        && ngx_seckill_redis_message(conn->redis, reply) == NGX_OK)
+    {
         freeReplyObject(reply);
         return;
     }
@@ -383,7 +385,7 @@ ngx_seckill_redis_call_resend(ngx_seckill_redis_conn_t *conn,
     const char          *argv[3];
     ngx_seckill_call_t  *load;
 
-    if (!conn->loading_script) {
+    if (conn->loading != call->script) {
         load = ngx_seckill_call_create(ngx_seckill_redis_script_loaded, conn,
                                        call->deadline);
         if (load == NULL) {
@@ -403,7 +405,8 @@ ngx_seckill_redis_call_resend(ngx_seckill_redis_conn_t *conn,
         }
 
         load->internal = 1;
-        conn->loading_script = 1;
+        load->script = call->script;
+        conn->loading = call->script;
         ngx_queue_insert_tail(&conn->waiting, &load->queue);
     }
 
@@ -430,5 +433,8 @@ ngx_seckill_redis_script_loaded(ngx_seckill_call_t *call)
     /* a load that failed shows in the calls behind it */
 
     conn = call->data;
-    conn->loading_script = 0;
+
+    if (conn->loading == call->script) {
+        conn->loading = NULL;
+    }
 }

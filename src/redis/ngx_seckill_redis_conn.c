@@ -40,7 +40,7 @@ ngx_seckill_redis_conn_open(ngx_seckill_redis_conn_t *conn)
 }
 
 
-static ngx_uint_t
+ngx_uint_t
 ngx_seckill_redis_worker_ends(void)
 {
     return ngx_exiting || ngx_quit || ngx_terminate;
@@ -407,7 +407,7 @@ static void
 ngx_seckill_redis_conn_close(ngx_seckill_redis_conn_t *conn)
 {
     conn->state = NGX_SECKILL_CONN_IDLE;
-    conn->loading_script = 0;
+    conn->loading = NULL;
 
     if (conn->timer.timer_set) {
         ngx_del_timer(&conn->timer);

@@ -44,7 +44,7 @@ struct ngx_seckill_redis_conn_s {
 
     ngx_msec_t                  delay;      /* of the next back-off */
     ngx_uint_t                  failures;   /* in a row, since the last good answer */
-    unsigned                    loading_script:1;
+    const sk_script_t          *loading;    /* the script that is on its way */
     unsigned                    subscriber:1;
 };
 
@@ -79,6 +79,9 @@ void ngx_seckill_redis_conn_exit(ngx_seckill_redis_conn_t *conn);
 void ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn,
     const char *reason);
 
+/* 1: no new connection is made for what may come later. */
+ngx_uint_t ngx_seckill_redis_worker_ends(void);
+
 /* Posts one write for all that waits. */
 void ngx_seckill_redis_conn_post(ngx_seckill_redis_conn_t *conn);
 
@@ -98,7 +101,8 @@ ngx_int_t ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn);
 /* subscribe */
 
 /* NGX_OK: it was a message, and is dealt with.  Does not take the reply. */
-ngx_int_t ngx_seckill_redis_message(redisReply *reply);
+ngx_int_t ngx_seckill_redis_message(ngx_seckill_redis_t *redis,
+    redisReply *reply);
 
 /* The subscriber's connection failed. */
 void ngx_seckill_redis_silence(void);

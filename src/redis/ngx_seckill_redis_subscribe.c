@@ -30,7 +30,9 @@ ngx_int_t
 ngx_seckill_redis_subscribe(ngx_seckill_redis_t *redis, ngx_str_t *channel,
     ngx_seckill_call_t *call)
 {
-    if (redis->closing
+    /* an old worker has ended its waits, and must not begin new ones */
+
+    if (redis->closing || ngx_seckill_redis_worker_ends()
         || ngx_seckill_redis_subscribe_command(call, "SUBSCRIBE", channel)
            != NGX_OK)
     {
@@ -100,7 +102,7 @@ ngx_seckill_redis_subscribe_command(ngx_seckill_call_t *call, const char *name,
 
 
 ngx_int_t
-ngx_seckill_redis_message(redisReply *reply)
+ngx_seckill_redis_message(ngx_seckill_redis_t *redis, redisReply *reply)
 {
     ngx_str_t  channel, text;
 
@@ -119,7 +121,7 @@ ngx_seckill_redis_message(redisReply *reply)
     text.len = reply->element[2]->len;
 
     if (ngx_seckill_redis_on_message) {
-        ngx_seckill_redis_on_message(&channel, &text);
+        ngx_seckill_redis_on_message(redis, &channel, &text);
     }
 
     return NGX_OK;

@@ -14,8 +14,19 @@
 
 
 const sk_script_t  sk_scripts[SK_SCRIPTS] = {
-    [SK_SCRIPT_ADMIT]   = sk_script(admit),
-    [SK_SCRIPT_PREHEAT] = sk_script(preheat),
-    [SK_SCRIPT_SETTLE]  = sk_script(settle),
-    [SK_SCRIPT_LOOKUP]  = sk_script(lookup)
+    [SK_SCRIPT_ADMIT]      = sk_script(admit),
+    [SK_SCRIPT_PREHEAT]    = sk_script(preheat),
+    [SK_SCRIPT_SETTLE]     = sk_script(settle),
+    [SK_SCRIPT_LOOKUP]     = sk_script(lookup),
+    [SK_SCRIPT_BOOKS]      = sk_script(books),
+    [SK_SCRIPT_PAUSE]      = sk_script(pause),
+    [SK_SCRIPT_RESTOCK]    = sk_script(restock),
+    [SK_SCRIPT_RELEASE]    = sk_script(release),
+    [SK_SCRIPT_REPLAY]     = sk_script(replay),
+    [SK_SCRIPT_CLEAR]      = sk_script(clear),
+    [SK_SCRIPT_RESTORE]    = sk_script(restore),
+    [SK_SCRIPT_CLOSE_OUT]  = sk_script(close_out),
+    [SK_SCRIPT_EXPIRE]     = sk_script(expire),
+    [SK_SCRIPT_DEAD_RETRY] = sk_script(dead_retry),
+    [SK_SCRIPT_DEAD]       = sk_script(dead)
 };

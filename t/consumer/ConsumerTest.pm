@@ -203,7 +203,8 @@ sub result {
     return defined $text ? JSON->new->allow_bignum->decode($text) : undef;
 }
 
-# Dead letters in order, each a hash with "fields", the original ones.
+# Dead letters in order, each a hash with "fields", the original ones; "error" is
+# the first one.
 sub dead {
     my ($self, $id) = @_;
 
@@ -212,8 +213,8 @@ sub dead {
     for my $entry (@{ $self->redis->xrange($self->key(dead => $id), '-', '+') }) {
         my ($letter_id, $fields) = @{$entry};
         my @fields = @{$fields};
-        my %letter = splice @fields, 0, 6;
-        push @letters, { %letter, fields => \@fields };
+        my %letter = splice @fields, 0, 14;
+        push @letters, { %letter, error => $letter{first_error}, fields => \@fields };
     }
 
     return \@letters;

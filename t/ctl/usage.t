@@ -12,7 +12,8 @@ use Test::More;
 my $t   = SeckillTest->new;
 my $ctl = $t->build . '/seckillctl';
 
-my @verbs = qw(schema preheat status order token verify);
+my @verbs = qw(schema preheat status restock reconcile settle restore queue dead order token
+    verify);
 
 {
     my ($exit, $out, $err) = $t->run($ctl, '--help');
@@ -43,6 +44,24 @@ my @misuse = (
     [ [ 'order', 'show', '123' ], 'a short order number' ],
     [ [ 'order', 'show', '269929150000123000001000000100007' ], 'a long order number' ],
     [ [ 'order', 'show', '26992915000012300000100000010007' ], 'an order number of month 99' ],
+    [ ['reconcile'], 'no activity to reconcile' ],
+    [ [ 'reconcile', '1', '2' ], 'two activities to reconcile' ],
+    [ [ 'reconcile', '1', '--repair', 'all' ], 'an unknown repair' ],
+    [ [ 'reconcile', '1', '--to', 'redis' ], 'a target without a release' ],
+    [ [ 'reconcile', '1', '--grace', '5' ], 'a grace without unit' ],
+    [ [ 'restock', '1' ], 'no units' ],
+    [ [ 'restock', '1', '0' ], 'no units at all' ],
+    [ [ 'restock', '1', '-5' ], 'negative units' ],
+    [ [ 'restock', '1', '5', '--ref', 'a b' ], 'a name with a space' ],
+    [ [ 'restock', '1', '5', '--finish' ], 'units to finish' ],
+    [ ['settle'], 'nothing to settle' ],
+    [ [ 'restore', '1', '2' ], 'two activities to restore' ],
+    [ [ 'dead', 'list' ], 'no activity with letters' ],
+    [ [ 'dead', 'bury', '1' ], 'no such work on letters' ],
+    [ [ 'dead', 'show', '1' ], 'no letter to show' ],
+    [ [ 'dead', 'drop', '1' ], 'no letters to drop' ],
+    [ [ 'dead', 'drop', '1', '5-1', '--all' ], 'letters and all of them' ],
+    [ [ 'dead', 'retry', '1', 'x' ], 'a letter that is none' ],
     [ ['token'], 'no user' ],
     [ [ 'token', '9..7' ], 'a range upside down' ],
     [ [ 'token', '1..2000000' ], 'a range too long' ],
@@ -71,7 +90,7 @@ for my $case (@misuse) {
 for my $id ('0', '042', '+42', '-42', '42abc', '0x2A', '4.2e1', '', ' 42', '42 ',
     '18446744073709551616', '9' x 40)
 {
-    for my $verb (qw(preheat status)) {
+    for my $verb (qw(preheat status reconcile settle restore queue)) {
         my ($exit, undef, $err) = $t->run($ctl, '-c', '/nowhere', $verb, $id);
         is($exit, 2, "$verb refuses the id \"$id\"");
         unlike($err, qr/nowhere/, '... before it reads the settings');

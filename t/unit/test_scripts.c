@@ -13,7 +13,19 @@
 static const char *const  names[SK_SCRIPTS] = {
     [SK_SCRIPT_ADMIT] = "admit",
     [SK_SCRIPT_PREHEAT] = "preheat",
-    [SK_SCRIPT_SETTLE] = "settle"
+    [SK_SCRIPT_SETTLE] = "settle",
+    [SK_SCRIPT_LOOKUP] = "lookup",
+    [SK_SCRIPT_BOOKS] = "books",
+    [SK_SCRIPT_PAUSE] = "pause",
+    [SK_SCRIPT_RESTOCK] = "restock",
+    [SK_SCRIPT_RELEASE] = "release",
+    [SK_SCRIPT_REPLAY] = "replay",
+    [SK_SCRIPT_CLEAR] = "clear",
+    [SK_SCRIPT_RESTORE] = "restore",
+    [SK_SCRIPT_CLOSE_OUT] = "close_out",
+    [SK_SCRIPT_EXPIRE] = "expire",
+    [SK_SCRIPT_DEAD_RETRY] = "dead_retry",
+    [SK_SCRIPT_DEAD] = "dead"
 };
 
 

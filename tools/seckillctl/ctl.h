@@ -89,6 +89,12 @@ int ctl_number(const char *text, uint64_t min, uint64_t max, uint64_t *value);
 /* "50ms" "10s" "5m" "1h", unit required; to milliseconds.  Returns 0 or -1. */
 int ctl_duration(const char *text, uint64_t *ms);
 
+/*
+ * word, then a decimal: sets *value and returns what follows, or NULL when text
+ * does not begin so.  text may be NULL.
+ */
+const char *ctl_word_number(const char *text, const char *word, uint64_t *value);
+
 /* For qsort() and bsearch() over uint64_t. */
 int ctl_id_cmp(const void *a, const void *b);
 
@@ -101,6 +107,23 @@ int ctl_key_read(ctl_t *ctl, const char *path, uint8_t *key, size_t *len);
 /* "2026-11-30 10:00:00 UTC" and "2026-11-30 11:00:00 +0100 (CET)"; buf has CTL_TIME_MAX bytes. */
 void ctl_time_utc(char *buf, int64_t ms);
 void ctl_time_local(char *buf, int64_t ms);
+
+/* Who runs this, for the ledger: a login name, or "uid 1000". */
+void ctl_actor(char *buf, size_t size);
+#define CTL_ACTOR_MAX  64
+
+/*
+ * Asks for a word before something is done for good: yes is the option --yes; on
+ * a terminal the activity's id is typed.  CTL_FINE, or CTL_REFUSED after reporting.
+ */
+int ctl_confirm(ctl_t *ctl, int yes, uint64_t activity, const char *what);
+
+/*
+ * A place where a test ends this run as kill -9 would, when the environment's
+ * SECKILLCTL_FAILPOINT is its name: always compiled in, so that what is tested is
+ * what runs.
+ */
+void ctl_failpoint(const char *name);
 
 /*
  * The end of every run: the JSON of an error, then stdout is written out.  A

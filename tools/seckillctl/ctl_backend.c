@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "ctl_backend.h"
 #include "skb_mysql.h"
@@ -253,8 +254,8 @@ ctl_sql_failed(ctl_t *ctl)
 }
 
 
-int
-ctl_sql_text(ctl_t *ctl, const char *statement)
+static int
+ctl_sql_run(ctl_t *ctl, const char *statement, unsigned fine)
 {
     MYSQL      *mysql;
     MYSQL_RES  *res;
@@ -262,7 +263,7 @@ ctl_sql_text(ctl_t *ctl, const char *statement)
     mysql = ctl->backend->mysql;
 
     if (mysql_real_query(mysql, statement, (unsigned long) strlen(statement)) != 0) {
-        return ctl_sql_failed(ctl);
+        return fine && mysql_errno(mysql) == fine ? CTL_FINE : ctl_sql_failed(ctl);
     }
 
     /* rows nobody asked for must be taken off the line all the same */
@@ -273,6 +274,49 @@ ctl_sql_text(ctl_t *ctl, const char *statement)
     }
 
     return mysql_errno(mysql) ? ctl_sql_failed(ctl) : CTL_FINE;
+}
+
+
+int
+ctl_sql_text(ctl_t *ctl, const char *statement)
+{
+    return ctl_sql_run(ctl, statement, 0);
+}
+
+
+int
+ctl_sql_again(ctl_t *ctl, const char *statement)
+{
+    return ctl_sql_run(ctl, statement, ER_DUP_FIELDNAME);
+}
+
+
+int
+ctl_sql_transaction(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data)
+{
+    int  rc;
+
+    rc = ctl_sql(ctl, NULL, "START TRANSACTION");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    rc = work(ctl, data);
+
+    if (rc == CTL_FINE) {
+        ctl_failpoint("before_commit");
+        rc = ctl_sql(ctl, NULL, "COMMIT");
+
+        if (rc == CTL_FINE) {
+            ctl_failpoint("after_commit");
+            return CTL_FINE;
+        }
+    }
+
+    /* the first failure is the one to tell; without a connection there is nothing to undo */
+    (void) mysql_rollback(ctl->backend->mysql);
+
+    return rc;
 }
 
 
@@ -417,4 +461,105 @@ int64_t
 ctl_column_i64(const char *text)
 {
     return text ? strtoll(text, NULL, 10) : 0;
+}
+
+
+int
+ctl_activity_lock(ctl_t *ctl, uint64_t activity)
+{
+    char  name[40];
+
+    snprintf(name, sizeof(name), "activity:%" PRIu64, activity);
+
+    return ctl_sql_lock(ctl, name);
+}
+
+
+int
+ctl_activity_unlock(ctl_t *ctl, uint64_t activity)
+{
+    char  name[40];
+
+    snprintf(name, sizeof(name), "activity:%" PRIu64, activity);
+
+    return ctl_sql_unlock(ctl, name);
+}
+
+
+int
+ctl_nodes_tell(ctl_t *ctl)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    redisReply  *reply;
+
+    ctl_key_global(ctl, key, "control");
+
+    rc = ctl_redis(ctl, &reply, "HINCRBY %s rev 1", key);
+
+    if (rc == CTL_FINE) {
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}
+
+
+int
+ctl_register(ctl_t *ctl, uint64_t activity)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1], hex[65];
+    size_t       i;
+    uint8_t      random[32];
+    redisReply  *reply;
+
+    ctl_key_global(ctl, key, "activities");
+
+    rc = ctl_redis(ctl, &reply, "SADD %s %" PRIu64, key, activity);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    freeReplyObject(reply);
+
+    if (getrandom(random, sizeof(random), 0) != (ssize_t) sizeof(random)) {
+        return ctl_fail(ctl, CTL_PARTLY, "the kernel gives no random bytes");
+    }
+
+    for (i = 0; i < sizeof(random); i++) {
+        snprintf(hex + 2 * i, 3, "%02x", random[i]);
+    }
+
+    ctl_key_global(ctl, key, "control");
+
+    rc = ctl_redis(ctl, &reply, "HSETNX %s token_key %s", key, hex);
+    explicit_bzero(hex, sizeof(hex));
+
+    if (rc == CTL_FINE) {
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}
+
+
+redisContext *
+ctl_redis_context(const ctl_t *ctl)
+{
+    return ctl->backend->redis;
+}
+
+
+MYSQL *
+ctl_mysql(const ctl_t *ctl)
+{
+    return ctl->backend->mysql;
+}
+
+
+const skb_config_t *
+ctl_config(const ctl_t *ctl)
+{
+    return &ctl->backend->conf;
 }

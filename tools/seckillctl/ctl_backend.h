@@ -12,8 +12,9 @@
 #include "ctl.h"
 #include "sk_key.h"
 #include "sk_scripts.h"
+#include "skb_config.h"
 
-#define CTL_SQL_MAX  4096               /* bytes of one statement */
+#define CTL_SQL_MAX  8192               /* bytes of one statement */
 
 /*
  * Read the settings and connect; a second call does nothing.  Return CTL_FINE,
@@ -52,6 +53,15 @@ int ctl_sql(ctl_t *ctl, MYSQL_RES **res, const char *fmt, ...)
 /* One statement of any length that yields no rows; as ctl_sql(). */
 int ctl_sql_text(ctl_t *ctl, const char *statement);
 
+/* The same; columns that the statement adds and that are there already are fine. */
+int ctl_sql_again(ctl_t *ctl, const char *statement);
+
+/*
+ * BEGIN, what work() does, COMMIT; or ROLLBACK when work() does not return
+ * CTL_FINE.  Returns its code, or that of the end.
+ */
+int ctl_sql_transaction(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data);
+
 /* text as a quoted literal, cut to 128 bytes; buf has CTL_QUOTE_MAX bytes. */
 #define CTL_QUOTE_MAX  (2 * 128 + 3)
 void ctl_sql_quote(ctl_t *ctl, char *buf, const char *text);
@@ -63,6 +73,21 @@ void ctl_sql_quote(ctl_t *ctl, char *buf, const char *text);
  */
 int ctl_sql_lock(ctl_t *ctl, const char *name);
 int ctl_sql_unlock(ctl_t *ctl, const char *name);
+
+/* The lock of all work on an activity's stock: preheat, restock, release, restore ... */
+int ctl_activity_lock(ctl_t *ctl, uint64_t activity);
+int ctl_activity_unlock(ctl_t *ctl, uint64_t activity);
+
+/* Raises rev of the control hash: every node drops what it remembers. */
+int ctl_nodes_tell(ctl_t *ctl);
+
+/* Registers an activity and makes the key of the queue tokens unless there is one. */
+int ctl_register(ctl_t *ctl, uint64_t activity);
+
+/* For code of src/backend, once both servers were opened. */
+redisContext *ctl_redis_context(const ctl_t *ctl);
+MYSQL *ctl_mysql(const ctl_t *ctl);
+const skb_config_t *ctl_config(const ctl_t *ctl);
 
 /* A number of a script's answer, integer or text; others are 0. */
 uint64_t ctl_reply_u64(const redisReply *reply);

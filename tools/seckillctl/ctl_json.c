@@ -153,6 +153,19 @@ ctl_json_count(ctl_json_t *json, const char *key, uint64_t n)
 
 
 void
+ctl_json_signed(ctl_json_t *json, const char *key, int64_t n)
+{
+    int   len;
+    char  text[32];
+
+    if (ctl_json_key(json, key) == 0) {
+        len = snprintf(text, sizeof(text), "%" PRId64, n);
+        ctl_json_check(json, yajl_gen_number(json->gen, text, (size_t) len));
+    }
+}
+
+
+void
 ctl_json_known(ctl_json_t *json, const char *key, int64_t n)
 {
     if (n < 0) {

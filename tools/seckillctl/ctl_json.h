@@ -35,6 +35,8 @@ void ctl_json_text(ctl_json_t *json, const char *key, const char *text);
 void ctl_json_id(ctl_json_t *json, const char *key, uint64_t id);
 void ctl_json_count(ctl_json_t *json, const char *key, uint64_t n);
 
+void ctl_json_signed(ctl_json_t *json, const char *key, int64_t n);
+
 /* n < 0 is null: unknown is not 0 */
 void ctl_json_known(ctl_json_t *json, const char *key, int64_t n);
 void ctl_json_real(ctl_json_t *json, const char *key, double value, int digits);

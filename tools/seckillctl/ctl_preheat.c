@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "ctl_json.h"
 #include "ctl_preheat.h"
@@ -73,46 +72,6 @@ ctl_preheat_mysql(ctl_t *ctl, ctl_preheat_t *preheat)
     ctl_preheat_foresee(preheat);
 
     return ctl_reserve(ctl, preheat->activity, &preheat->row, &preheat->reserve);
-}
-
-
-/* registers the activity and makes the key of the queue tokens, both once */
-static int
-ctl_preheat_register(ctl_t *ctl, const ctl_preheat_t *preheat)
-{
-    int          rc;
-    char         key[SK_KEY_MAX + 1], hex[65];
-    size_t       i;
-    uint8_t      random[32];
-    redisReply  *reply;
-
-    ctl_key_global(ctl, key, "activities");
-
-    rc = ctl_redis(ctl, &reply, "SADD %s %" PRIu64, key, preheat->activity);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    freeReplyObject(reply);
-
-    if (getrandom(random, sizeof(random), 0) != (ssize_t) sizeof(random)) {
-        return ctl_fail(ctl, CTL_PARTLY, "the kernel gives no random bytes");
-    }
-
-    for (i = 0; i < sizeof(random); i++) {
-        snprintf(hex + 2 * i, 3, "%02x", random[i]);
-    }
-
-    ctl_key_global(ctl, key, "control");
-
-    rc = ctl_redis(ctl, &reply, "HSETNX %s token_key %s", key, hex);
-    explicit_bzero(hex, sizeof(hex));
-
-    if (rc == CTL_FINE) {
-        freeReplyObject(reply);
-    }
-
-    return rc;
 }
 
 
@@ -181,10 +140,9 @@ static int
 ctl_preheat_redis(ctl_t *ctl, ctl_preheat_t *preheat)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1];
     redisReply  *reply;
 
-    rc = ctl_preheat_register(ctl, preheat);
+    rc = ctl_register(ctl, preheat->activity);
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -202,14 +160,10 @@ ctl_preheat_redis(ctl_t *ctl, ctl_preheat_t *preheat)
     }
 
     /* last: the nodes drop what they remember, and find all of it there */
-    ctl_key_global(ctl, key, "control");
-
-    rc = ctl_redis(ctl, &reply, "HINCRBY %s rev 1", key);
+    rc = ctl_nodes_tell(ctl);
     if (rc != CTL_FINE) {
         return rc;
     }
-
-    freeReplyObject(reply);
 
     return ctl_reserve_opened(ctl, preheat->activity, &preheat->row, preheat->reserve.epoch);
 }
@@ -247,8 +201,7 @@ ctl_preheat_eligible(ctl_t *ctl, const ctl_preheat_t *preheat)
 static int
 ctl_preheat_work(ctl_t *ctl, ctl_preheat_t *preheat)
 {
-    int   rc;
-    char  lock[64];
+    int  rc;
 
     if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
         || (rc = ctl_open_redis(ctl)) != CTL_FINE
@@ -258,9 +211,7 @@ ctl_preheat_work(ctl_t *ctl, ctl_preheat_t *preheat)
     }
 
     /* two preheats at once: the second finds the work of the first done */
-    snprintf(lock, sizeof(lock), "activity:%" PRIu64, preheat->activity);
-
-    if ((rc = ctl_sql_lock(ctl, lock)) != CTL_FINE
+    if ((rc = ctl_activity_lock(ctl, preheat->activity)) != CTL_FINE
         || (rc = ctl_sql(ctl, NULL, "START TRANSACTION")) != CTL_FINE)
     {
         return rc;
@@ -293,7 +244,7 @@ ctl_preheat_work(ctl_t *ctl, ctl_preheat_t *preheat)
         return rc;
     }
 
-    return ctl_sql_unlock(ctl, lock);
+    return ctl_activity_unlock(ctl, preheat->activity);
 }
 
 

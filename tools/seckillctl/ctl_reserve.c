@@ -7,10 +7,8 @@
  */
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "ctl_reserve.h"
 
@@ -26,21 +24,6 @@ typedef struct {
     size_t       n;
     uint64_t     rows;                  /* behind the shares */
 } ctl_ledger_t;
-
-
-static void
-ctl_actor(char *buf, size_t size)
-{
-    struct passwd  *pw;
-
-    pw = getpwuid(getuid());
-
-    if (pw) {
-        snprintf(buf, size, "%s", pw->pw_name);
-    } else {
-        snprintf(buf, size, "uid %u", (unsigned) getuid());
-    }
-}
 
 
 static int

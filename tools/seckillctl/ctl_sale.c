@@ -233,7 +233,7 @@ ctl_row_read(ctl_t *ctl, uint64_t activity, int lock, ctl_row_t *row)
                  "SELECT product_id, seckill_price, stock_limit, "
                  "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', start_time) * 1000, "
                  "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', end_time) * 1000, "
-                 "status, sold, max_quantity, by_registration, epoch "
+                 "status, sold, max_quantity, by_registration, epoch, returned, seq_seen "
                  "FROM seckill_activities WHERE id = %" PRIu64 "%s",
                  activity, lock ? " FOR UPDATE" : "");
     if (rc != CTL_FINE) {
@@ -254,6 +254,8 @@ ctl_row_read(ctl_t *ctl, uint64_t activity, int lock, ctl_row_t *row)
         row->max_quantity = ctl_column_u64(column[7]);
         row->by_registration = ctl_column_u64(column[8]) != 0;
         row->epoch = ctl_column_u64(column[9]);
+        row->returned = ctl_column_u64(column[10]);
+        row->seq_seen = ctl_column_u64(column[11]);
     }
 
     mysql_free_result(res);

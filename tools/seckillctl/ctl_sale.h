@@ -48,6 +48,8 @@ typedef struct {
     uint64_t  max_quantity;
     int       by_registration;
     uint64_t  epoch;
+    uint64_t  returned;                 /* units that products.stock has again */
+    uint64_t  seq_seen;
 } ctl_row_t;
 
 /* Both return CTL_FINE, or another code after reporting. */

@@ -87,7 +87,7 @@ ctl_schema_apply_file(ctl_t *ctl, ctl_schema_t *schema, size_t i)
     rest = text;
 
     while (rc == CTL_FINE && (statement = ctl_sql_statement(&rest)) != NULL) {
-        rc = ctl_sql_text(ctl, statement);
+        rc = ctl_sql_again(ctl, statement);
     }
 
     free(text);

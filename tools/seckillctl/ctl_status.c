@@ -5,22 +5,19 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "ctl_activities.h"
 #include "ctl_json.h"
 #include "ctl_sale.h"
 #include "sk_id.h"
 
-#define CTL_STATUS_MAX  100000          /* activities listed at most */
-
 typedef struct {
-    uint64_t   *ids;
-    size_t      n;
-    size_t      missing;                /* neither in Redis nor in MySQL */
-    int         one;                    /* asked for by id */
-    int         mysql;                  /* CTL_FINE while MySQL answers */
-    ctl_json_t  json;
+    ctl_activities_t  activities;
+    size_t            missing;          /* neither in Redis nor in MySQL */
+    int               one;              /* asked for by id */
+    int               mysql;            /* CTL_FINE while MySQL answers */
+    ctl_json_t        json;
 } ctl_status_t;
 
 typedef struct {
@@ -29,50 +26,6 @@ typedef struct {
     int64_t     orders;                 /* -1 while MySQL does not answer */
     int64_t     units;
 } ctl_view_t;
-
-
-static int
-ctl_status_list(ctl_t *ctl, ctl_status_t *status)
-{
-    int          rc;
-    char         key[SK_KEY_MAX + 1];
-    size_t       i;
-    redisReply  *reply, *id;
-
-    rc = ctl_open_redis(ctl);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_key_global(ctl, key, "activities");
-
-    rc = ctl_redis(ctl, &reply, "SMEMBERS %s", key);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    status->ids = calloc(reply->elements + 1, sizeof(uint64_t));
-
-    if (status->ids == NULL || reply->elements > CTL_STATUS_MAX) {
-        freeReplyObject(reply);
-        return ctl_fail(ctl, CTL_PARTLY, "too many activities to list");
-    }
-
-    for (i = 0; i < reply->elements; i++) {
-        id = reply->element[i];
-
-        if (sk_id_parse(id->str, id->len, &status->ids[status->n]) == 0) {
-            status->n++;
-        } else {
-            ctl_warn("\"%s\" holds \"%.40s\", which is no activity", key, id->str);
-        }
-    }
-
-    freeReplyObject(reply);
-    qsort(status->ids, status->n, sizeof(uint64_t), ctl_id_cmp);
-
-    return CTL_FINE;
-}
 
 
 /* MySQL down still leaves what Redis says worth seeing */
@@ -207,9 +160,9 @@ ctl_status_all(ctl_t *ctl, ctl_status_t *status)
     size_t      i;
     ctl_view_t  view;
 
-    for (i = 0; i < status->n; i++) {
+    for (i = 0; i < status->activities.n; i++) {
 
-        rc = ctl_status_view(ctl, status, status->ids[i], &view);
+        rc = ctl_status_view(ctl, status, status->activities.ids[i], &view);
         if (rc != CTL_FINE) {
             return rc;
         }
@@ -227,7 +180,7 @@ ctl_status_all(ctl_t *ctl, ctl_status_t *status)
         }
     }
 
-    if (status->n == 0 && !ctl->json) {
+    if (status->activities.n == 0 && !ctl->json) {
         puts("no activity is registered");
     }
 
@@ -262,11 +215,11 @@ ctl_status_run(ctl_t *ctl, int argc, char **argv)
     }
 
     if (status.one) {
-        status.ids = &id;
-        status.n = 1;
+        status.activities.ids = &id;
+        status.activities.n = 1;
         rc = CTL_FINE;
     } else {
-        rc = ctl_status_list(ctl, &status);
+        rc = ctl_activities_read(ctl, &status.activities);
     }
 
     if (rc == CTL_FINE && ctl->json) {
@@ -290,7 +243,7 @@ ctl_status_run(ctl_t *ctl, int argc, char **argv)
     }
 
     if (!status.one) {
-        free(status.ids);
+        ctl_activities_free(&status.activities);
     }
 
     return rc == CTL_FINE ? status.mysql : rc;

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,6 +165,24 @@ ctl_number(const char *text, uint64_t min, uint64_t max, uint64_t *value)
 }
 
 
+const char *
+ctl_word_number(const char *text, const char *word, uint64_t *value)
+{
+    char    *end;
+    size_t   len;
+
+    len = strlen(word);
+
+    if (text == NULL || strncmp(text, word, len) != 0 || text[len] < '0' || text[len] > '9') {
+        return NULL;
+    }
+
+    *value = strtoull(text + len, &end, 10);
+
+    return end;
+}
+
+
 int
 ctl_duration(const char *text, uint64_t *ms)
 {
@@ -287,6 +308,58 @@ void
 ctl_time_local(char *buf, int64_t ms)
 {
     ctl_time(buf, ms, 1, "%Y-%m-%d %H:%M:%S %z (%Z)");
+}
+
+
+void
+ctl_actor(char *buf, size_t size)
+{
+    struct passwd  *pw;
+
+    pw = getpwuid(getuid());
+
+    if (pw) {
+        snprintf(buf, size, "%s", pw->pw_name);
+    } else {
+        snprintf(buf, size, "uid %u", (unsigned) getuid());
+    }
+}
+
+
+int
+ctl_confirm(ctl_t *ctl, int yes, uint64_t activity, const char *what)
+{
+    char  line[32], id[32];
+
+    if (yes) {
+        return CTL_FINE;
+    }
+
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
+        return ctl_fail(ctl, CTL_REFUSED, "%s: say --yes", what);
+    }
+
+    fprintf(stderr, "%s.\ntype %" PRIu64 " to go on: ", what, activity);
+    snprintf(id, sizeof(id), "%" PRIu64 "\n", activity);
+
+    if (fgets(line, sizeof(line), stdin) == NULL || strcmp(line, id) != 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "not confirmed, nothing was changed");
+    }
+
+    return CTL_FINE;
+}
+
+
+void
+ctl_failpoint(const char *name)
+{
+    const char  *armed;
+
+    armed = getenv("SECKILLCTL_FAILPOINT");
+
+    if (armed && strcmp(armed, name) == 0) {
+        raise(SIGKILL);
+    }
 }
 
 

@@ -1,0 +1,91 @@
+-- Close a sale for good once it is over and everything of it was written.
+--
+-- KEYS[1] activity, hash   KEYS[2] orders, stream   KEYS[3] dead, stream
+-- ARGV[1] expire_ms, when the keys of the sale may go   ARGV[2] epoch, ARGV[3] seq:
+--         what was seen of this sale before
+--
+-- Returns { status, rev, expire_ms }; status is
+--   closed   state is "settled" from now on: nothing is sold, queued or given back
+--   settled  was closed before; expire_ms is the one of then
+--   running  refused: it has not ended by Redis TIME
+--   unread, pending, dead   refused: there are such purchases
+--   lost     refused: it is paused, or epoch or seq fell behind what was seen
+--   missing  there are no facts
+-- Refusals write nothing; their numbers are 0.
+--
+-- Errors: "SECKILL ..." for bad arguments and damaged facts, and Redis' own.
+
+local GROUP = "seckilld"
+
+local call = redis.call
+local facts, orders, dead, expire_ms = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+
+local function refuse(what)
+  return redis.error_reply("SECKILL " .. what)
+end
+
+-- a decimal that a double holds exactly
+local function number(text)
+  if text and #text <= 15 and (text == "0" or string.find(text, "^[1-9]%d*$")) then
+    return tonumber(text)
+  end
+end
+
+if #KEYS ~= 3 or #ARGV ~= 3
+   or not (number(expire_ms) and number(ARGV[2]) and number(ARGV[3])) then
+  return refuse("close_out takes three keys, a time, an epoch and a seq")
+end
+
+local function value(list, name)
+  for i = 1, #list, 2 do
+    if list[i] == name then
+      return list[i + 1]
+    end
+  end
+end
+
+if call("EXISTS", facts) == 0 then
+  return { "missing", 0, 0 }
+end
+
+local fact = call("HMGET", facts, "state", "end_ms", "rev", "expire_ms", "epoch", "seq")
+local state, end_ms, rev = fact[1], number(fact[2]), number(fact[3])
+local epoch, seq = number(fact[5]), number(fact[6])
+if not (state and end_ms and rev and epoch and seq) then
+  return refuse("facts of the activity are missing or damaged")
+end
+if state == "settled" then
+  return { "settled", rev, number(fact[4]) or number(expire_ms) }
+end
+if state == "paused" or epoch < number(ARGV[2])
+   or (epoch == number(ARGV[2]) and seq < number(ARGV[3])) then
+  return { "lost", 0, 0 }
+end
+
+local time = call("TIME")
+local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+if now_ms <= end_ms then
+  return { "running", 0, 0 }
+end
+
+-- without a group nothing was read yet
+if call("XLEN", orders) > 0 then
+  local delivered, pending = "-", 0
+  for _, group in ipairs(call("XINFO", "GROUPS", orders)) do
+    if value(group, "name") == GROUP then
+      delivered, pending = "(" .. value(group, "last-delivered-id"), value(group, "pending")
+    end
+  end
+  if pending > 0 then
+    return { "pending", 0, 0 }
+  end
+  if #call("XRANGE", orders, delivered, "+", "COUNT", 1) > 0 then
+    return { "unread", 0, 0 }
+  end
+end
+if call("XLEN", dead) > 0 then
+  return { "dead", 0, 0 }
+end
+
+call("HSET", facts, "state", "settled", "rev", rev + 1, "expire_ms", expire_ms)
+return { "closed", rev + 1, number(expire_ms) }

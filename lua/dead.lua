@@ -1,0 +1,121 @@
+-- Bury purchases that can't become orders: letter, result, acknowledgement.
+--
+-- KEYS[1] orders, stream   KEYS[2] dead, stream
+-- KEYS[3..] the result key of each entry, string; the dead key where the user is
+--      not known
+-- ARGV group, channel; then for each entry: its id, user or "", result or "",
+--      the reason, attempts, first error, last error, milliseconds since the
+--      first attempt, n; and the n names and values that the entry had
+--
+-- A letter holds entry, reason, attempts, first_error, last_error, first_ms and
+-- dead_ms by Redis' own clock, then the fields as they came.  Published is
+-- "<user> <result>".  A result that says success stays; a buyer with an order of
+-- another purchase hears of that one.
+--
+-- Returns the number of letters written.  An entry that is not pending any more
+-- was buried before, by a call whose answer got lost or by a second daemon of the
+-- same name: nothing is done for it.
+--
+-- Errors: "SECKILL ..." for bad arguments, and Redis' own.  Types and arguments
+-- are proved before the first write; what Redis refuses without memory comes
+-- first.
+
+local PER = 9       -- arguments of an entry before its own fields
+local CHUNK = 4096  -- fields of a letter that one unpack() takes
+
+local call, find = redis.call, string.find
+local orders, dead, group, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local entries = #KEYS - 2
+
+local function refuse(what)
+  return redis.error_reply("SECKILL " .. what)
+end
+
+local function is_number(text)
+  return #text <= 15 and find(text, "^%d+$")
+end
+
+local function is_user(text)
+  return find(text, "^[1-9]%d*$")
+         and (#text < 20 or (#text == 20 and text <= "18446744073709551615"))
+end
+
+local function succeeded(text)
+  local ok, value = pcall(cjson.decode, text)
+  return ok and type(value) == "table" and value.success == true
+end
+
+if entries < 1 or #ARGV < 2 + PER then
+  return refuse("dead takes two keys, and a key and nine arguments per entry")
+end
+
+call("XLEN", orders)
+call("XLEN", dead)
+
+local time = call("TIME")
+local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local buried, at = {}, 3
+
+for i = 1, entries do
+  local id, user, result, fields = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 8]
+
+  if not (fields and find(id, "^%d+%-%d+$")) then
+    return refuse("entry id is not one of a stream")
+  end
+  if not (is_number(ARGV[at + 4]) and is_number(ARGV[at + 7]) and is_number(fields)) then
+    return refuse("attempts, age or number of fields is bad")
+  end
+  fields = tonumber(fields)
+  if fields % 2 ~= 0 or at + PER + fields - 1 > #ARGV then
+    return refuse("fields are missing")
+  end
+  if user ~= "" then
+    if not is_user(user) then
+      return refuse("user is not an id")
+    end
+    if not (find(result, '^{"success":false,"reason":"[a-z_]+"}$')
+            or find(result, '^{"success":true,"order_id":%d+,"order_no":"%d+"}$')) then
+      return refuse("result is not a result")
+    end
+  end
+
+  if #call("XPENDING", orders, group, id, id, 1) > 0 then
+    local old = user ~= "" and call("GET", KEYS[i + 2])
+    local keep = old and succeeded(old)
+    buried[#buried + 1] = {
+      at = at, fields = fields, user = user, key = KEYS[i + 2], said = keep and old or result,
+      write = user ~= "" and not keep
+    }
+  end
+  at = at + PER + fields
+end
+
+if at ~= #ARGV + 1 then
+  return refuse("too many arguments")
+end
+
+for _, it in ipairs(buried) do
+  local letter = {
+    "entry", ARGV[it.at], "reason", ARGV[it.at + 3], "attempts", ARGV[it.at + 4],
+    "first_error", ARGV[it.at + 5], "last_error", ARGV[it.at + 6],
+    "first_ms", string.format("%d", now_ms - tonumber(ARGV[it.at + 7])),
+    "dead_ms", string.format("%d", now_ms)
+  }
+  local head = #letter
+  for i = 1, math.min(it.fields, CHUNK) do
+    letter[head + i] = ARGV[it.at + PER + i - 1]
+  end
+  call("XADD", dead, "*", unpack(letter))
+end
+
+for _, it in ipairs(buried) do
+  if it.write then
+    call("SET", it.key, it.said, "KEEPTTL")
+  end
+  if it.user ~= "" then
+    call("PUBLISH", channel, it.user .. " " .. it.said)
+  end
+  call("XACK", orders, group, ARGV[it.at])
+end
+
+return #buried

@@ -1,0 +1,83 @@
+-- Open a sale that was rebuilt from MySQL: the last step, after its buyers.
+--
+-- KEYS[1] activity, hash   KEYS[2] stock, string   KEYS[3] order_users, set
+-- KEYS[4] orders, stream
+-- ARGV product_id, price, stock_limit, start_ms, end_ms, max_quantity, eligible
+--      "0" or "1", epoch, state "open" or "closed", restocked, released: the facts;
+--      stock, units left; buyers, how many order_users must hold; rev, at least
+--
+-- Returns { rev, now_ms }.  rev is above any that was there before: a new one is
+-- taken from the clock, as the old one may be lost.
+--
+-- Errors: "SECKILL ..." for bad arguments, facts that are there, buyers that are
+-- not all there; and Redis' own.  All is proved before the first write.
+
+local GROUP = "seckilld"
+
+local call, find = redis.call, string.find
+local facts, stock, buyers, orders = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local names = { "product_id", "price", "stock_limit", "start_ms", "end_ms", "max_quantity",
+                "eligible", "epoch", "state", "restocked", "released" }
+
+local function refuse(what)
+  return redis.error_reply("SECKILL " .. what)
+end
+
+-- a decimal that a double holds exactly
+local function number(text)
+  if text and #text <= 15 and (text == "0" or find(text, "^[1-9]%d*$")) then
+    return tonumber(text)
+  end
+end
+
+if #KEYS ~= 4 or #ARGV ~= 14 then
+  return refuse("restore takes four keys and fourteen arguments")
+end
+if not find(ARGV[1], "^[1-9]%d*$") or not find(ARGV[2], "^%d+%.?%d*$") then
+  return refuse("product_id or price is bad")
+end
+for _, i in ipairs({ 3, 4, 5, 6, 8, 10, 11, 12, 13, 14 }) do
+  if not number(ARGV[i]) then
+    return refuse((names[i] or "stock, buyers or rev") .. " is not a number")
+  end
+end
+if not find(ARGV[7], "^[01]$") or not (ARGV[9] == "open" or ARGV[9] == "closed") then
+  return refuse("eligible or state is bad")
+end
+if number(ARGV[12]) > number(ARGV[3]) then
+  return refuse("more units are left than the limit")
+end
+
+if call("EXISTS", facts, stock) > 0 then
+  return refuse("the sale is there")
+end
+if call("SCARD", buyers) ~= number(ARGV[13]) then
+  return refuse("order_users does not hold the buyers of MySQL")
+end
+
+local grouped = false
+if call("EXISTS", orders) == 1 then
+  for _, group in ipairs(call("XINFO", "GROUPS", orders)) do
+    for i = 1, #group, 2 do
+      grouped = grouped or (group[i] == "name" and group[i + 1] == GROUP)
+    end
+  end
+end
+
+local time = call("TIME")
+local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local rev = math.max(number(ARGV[14]), now_ms)
+
+local given = { "rev", string.format("%d", rev), "seq", "0" }
+for i, name in ipairs(names) do
+  given[#given + 1] = name
+  given[#given + 1] = ARGV[i]
+end
+
+if not grouped then
+  call("XGROUP", "CREATE", orders, GROUP, "0", "MKSTREAM")
+end
+call("SET", stock, ARGV[12])
+call("HSET", facts, unpack(given))
+
+return { rev, now_ms }

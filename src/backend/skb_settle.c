@@ -1,0 +1,571 @@
+/*
+ * Redis first closes the sale, in one step with the proof that nothing of it is
+ * on its way: from then on no purchase can appear that MySQL does not know.
+ * Then the money, in one transaction.  Then the expiry, the facts' own last: a
+ * sale whose facts expire is settled whole.
+ */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "sk_key.h"
+#include "sk_scripts.h"
+#include "skb_redis.h"
+#include "skb_settle.h"
+
+#define SKB_KEEP_MS      ((uint64_t) 24 * 3600 * 1000)  /* keys stay for this after the settle */
+#define SKB_SPREAD_MS    300000                 /* plus less than this, not all at once */
+#define SKB_PAGE         "1000"                 /* buyers of one SSCAN */
+#define SKB_STATEMENT    1024
+
+typedef struct {
+    redisContext        *redis;
+    MYSQL               *mysql;
+    const skb_config_t  *config;
+    const char          *actor;
+    uint64_t             activity;
+    skb_settle_t        *out;
+
+    /* the row */
+    int                  ended;
+    uint64_t             epoch;
+    uint64_t             seq_seen;
+    uint64_t             product;
+    uint64_t             sold;
+    uint64_t             returned;
+} skb_settling_t;
+
+
+static skb_settle_e
+skb_settle_redis_failed(skb_settling_t *s, const redisReply *reply)
+{
+    snprintf(s->out->error, sizeof(s->out->error), "Redis: %s",
+             skb_redis_reason(s->redis, reply));
+
+    return skb_redis_class(reply) == SKB_REDIS_ERROR ? SKB_SETTLE_REFUSED
+                                                     : SKB_SETTLE_REDIS_LOST;
+}
+
+
+static skb_settle_e
+skb_settle_refuse(skb_settling_t *s, const char *why)
+{
+    snprintf(s->out->error, sizeof(s->out->error), "%s", why);
+
+    return SKB_SETTLE_REFUSED;
+}
+
+
+/* One statement; res NULL: no rows are wanted. */
+static skb_settle_e skb_settle_sql(skb_settling_t *s, MYSQL_RES **res, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static skb_settle_e
+skb_settle_sql(skb_settling_t *s, MYSQL_RES **res, const char *fmt, ...)
+{
+    int         n;
+    char        statement[SKB_STATEMENT];
+    va_list     args;
+    MYSQL_RES  *rows;
+
+    va_start(args, fmt);
+    n = vsnprintf(statement, sizeof(statement), fmt, args);
+    va_end(args);
+
+    if (n < 0 || (size_t) n >= sizeof(statement)) {
+        return skb_settle_refuse(s, "a statement is too long");
+    }
+
+    if (mysql_real_query(s->mysql, statement, (unsigned long) n) == 0) {
+        rows = mysql_store_result(s->mysql);
+
+        if (rows && res) {
+            *res = rows;
+            return SKB_SETTLE_DONE;
+        }
+
+        if (rows) {
+            mysql_free_result(rows);
+        }
+
+        if (mysql_errno(s->mysql) == 0 && res == NULL) {
+            return SKB_SETTLE_DONE;
+        }
+    }
+
+    snprintf(s->out->error, sizeof(s->out->error), "MySQL: %u %.200s", mysql_errno(s->mysql),
+             mysql_error(s->mysql));
+
+    return SKB_SETTLE_MYSQL_LOST;
+}
+
+
+static uint64_t
+skb_settle_column(const char *text)
+{
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+
+/* an order is a proof of its seq, whatever was written down */
+static skb_settle_e
+skb_settle_seen(skb_settling_t *s)
+{
+    uint64_t      seq;
+    MYSQL_ROW     column;
+    MYSQL_RES    *res;
+    skb_settle_e  rc;
+
+    rc = skb_settle_sql(s, &res, "SELECT MAX(seq) FROM seckill_orders WHERE activity_id = %"
+                        PRIu64 " AND epoch = %" PRIu64, s->activity, s->epoch);
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    seq = column ? skb_settle_column(column[0]) : 0;
+    mysql_free_result(res);
+
+    if (seq > s->seq_seen) {
+        s->seq_seen = seq;
+    }
+
+    return SKB_SETTLE_DONE;
+}
+
+
+static skb_settle_e
+skb_settle_row(skb_settling_t *s, int lock)
+{
+    MYSQL_ROW     column;
+    MYSQL_RES    *res;
+    skb_settle_e  rc;
+
+    rc = skb_settle_sql(s, &res, "SELECT status, epoch, seq_seen, product_id, sold, returned "
+                        "FROM seckill_activities WHERE id = %" PRIu64 "%s", s->activity,
+                        lock ? " FOR UPDATE" : "");
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+
+    if (column) {
+        s->ended = skb_settle_column(column[0]) == 2;
+        s->epoch = skb_settle_column(column[1]);
+        s->seq_seen = skb_settle_column(column[2]);
+        s->product = skb_settle_column(column[3]);
+        s->sold = skb_settle_column(column[4]);
+        s->returned = skb_settle_column(column[5]);
+    }
+
+    mysql_free_result(res);
+
+    s->out->sold = s->sold;
+
+    if (column && !lock) {
+        rc = skb_settle_seen(s);
+    }
+
+    return column ? rc
+                  : skb_settle_refuse(s, "the activity is not in seckill_activities");
+}
+
+
+/* Units reserved from the product, and how many rows say so; settled: given back before. */
+static skb_settle_e
+skb_settle_ledger(skb_settling_t *s, int64_t *reserved, uint64_t *rows, int64_t *settled)
+{
+    MYSQL_ROW     column;
+    MYSQL_RES    *res;
+    skb_settle_e  rc;
+
+    rc = skb_settle_sql(s, &res, "SELECT "
+                        "COALESCE(-SUM(IF(kind IN ('preheat', 'restock'), units, 0)), 0), "
+                        "COALESCE(SUM(kind IN ('preheat', 'restock')), 0), "
+                        "COALESCE(SUM(IF(kind = 'settle', units, 0)), 0) "
+                        "FROM seckill_stock_log WHERE activity_id = %" PRIu64
+                        " AND product_id = %" PRIu64, s->activity, s->product);
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    *reserved = column && column[0] ? strtoll(column[0], NULL, 10) : 0;
+    *rows = column ? skb_settle_column(column[1]) : 0;
+    *settled = column && column[2] ? strtoll(column[2], NULL, 10) : 0;
+    mysql_free_result(res);
+
+    return SKB_SETTLE_DONE;
+}
+
+
+static skb_settle_e
+skb_settle_write(skb_settling_t *s, int64_t unsold)
+{
+    char          quoted[2 * 64 + 1];
+    skb_settle_e  rc;
+
+    mysql_real_escape_string(s->mysql, quoted, s->actor,
+                             (unsigned long) strnlen(s->actor, 64));
+
+    rc = skb_settle_sql(s, NULL, "UPDATE products SET stock = stock + %" PRId64
+                        " WHERE id = %" PRIu64, unsold, s->product);
+
+    if (rc == SKB_SETTLE_DONE) {
+        /* what is returned can't be sold any more, whatever still comes */
+        rc = skb_settle_sql(s, NULL, "UPDATE seckill_activities SET status = 2, "
+                            "returned = returned + %" PRId64 " WHERE id = %" PRIu64, unsold,
+                            s->activity);
+    }
+
+    if (rc == SKB_SETTLE_DONE) {
+        rc = skb_settle_sql(s, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, "
+                            "epoch, kind, ref, units, actor, note) VALUES (%" PRIu64 ", %"
+                            PRIu64 ", %" PRIu64 ", 'settle', 'settle', %" PRId64 ", '%s', '')",
+                            s->activity, s->product, s->epoch, unsold, quoted);
+    }
+
+    return rc;
+}
+
+
+/* inside the transaction */
+static skb_settle_e
+skb_settle_money(skb_settling_t *s)
+{
+    int64_t       reserved, settled, unsold;
+    uint64_t      rows;
+    skb_settle_e  rc;
+
+    if ((rc = skb_settle_row(s, 1)) != SKB_SETTLE_DONE
+        || (rc = skb_settle_ledger(s, &reserved, &rows, &settled)) != SKB_SETTLE_DONE)
+    {
+        return rc;
+    }
+
+    if (s->ended) {
+        s->out->unsold = settled > 0 ? (uint64_t) settled : 0;
+        return SKB_SETTLE_ALREADY;
+    }
+
+    /* units that were never taken from the product don't go back to it */
+    unsold = rows > 0 ? reserved - (int64_t) s->sold - (int64_t) s->returned : 0;
+
+    if (unsold < 0) {
+        return skb_settle_refuse(s, "MySQL has sold and returned more units than the ledger "
+                                 "reserved");
+    }
+
+    s->out->unsold = (uint64_t) unsold;
+
+    return skb_settle_write(s, unsold);
+}
+
+
+static skb_settle_e
+skb_settle_mysql(skb_settling_t *s)
+{
+    skb_settle_e  rc;
+
+    rc = skb_settle_sql(s, NULL, "START TRANSACTION");
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    rc = skb_settle_money(s);
+
+    if (rc == SKB_SETTLE_DONE) {
+        return skb_settle_sql(s, NULL, "COMMIT");
+    }
+
+    if (mysql_rollback(s->mysql) != 0 && rc == SKB_SETTLE_ALREADY) {
+        return SKB_SETTLE_MYSQL_LOST;
+    }
+
+    return rc;
+}
+
+
+static void
+skb_settle_key(skb_settling_t *s, char *buf, sk_key_e key, uint64_t user)
+{
+    const char  *prefix = s->config->redis.prefix;
+
+    buf[sk_key(buf, prefix, strlen(prefix), key, s->activity, user)] = '\0';
+}
+
+
+/* { status, rev, expire_ms } of lua/close_out.lua */
+static skb_settle_e
+skb_settle_close(skb_settling_t *s, char *status, size_t size)
+{
+    char          keys[3][SK_KEY_MAX + 1], number[3][24];
+    uint16_t      random;
+    redisReply   *reply, *time;
+    skb_settle_e  rc;
+
+    time = redisCommand(s->redis, "TIME");
+
+    if (skb_redis_class(time) != SKB_REDIS_FINE || time->elements != 2
+        || getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
+    {
+        rc = skb_settle_redis_failed(s, time);
+        freeReplyObject(time);
+        return rc;
+    }
+
+    snprintf(number[0], sizeof(number[0]), "%" PRIu64,
+             skb_settle_column(time->element[0]->str) * 1000 + SKB_KEEP_MS
+             + (uint64_t) random * SKB_SPREAD_MS / 65536);
+    freeReplyObject(time);
+
+    snprintf(number[1], sizeof(number[1]), "%" PRIu64, s->epoch);
+    snprintf(number[2], sizeof(number[2]), "%" PRIu64, s->seq_seen);
+    skb_settle_key(s, keys[0], SK_KEY_ACTIVITY, 0);
+    skb_settle_key(s, keys[1], SK_KEY_ORDERS, 0);
+    skb_settle_key(s, keys[2], SK_KEY_DEAD, 0);
+
+    reply = skb_redis_script(s->redis, SK_SCRIPT_CLOSE_OUT, 3, 6, (const char *[]) {
+                                 keys[0], keys[1], keys[2], number[0], number[1], number[2]
+                             }, NULL);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 3) {
+        rc = skb_settle_redis_failed(s, reply);
+
+    } else {
+        snprintf(status, size, "%s", reply->element[0]->str);
+        s->out->expire_ms = (uint64_t) reply->element[2]->integer;
+        rc = SKB_SETTLE_DONE;
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* The result keys of one page of buyers, in one write. */
+static skb_settle_e
+skb_settle_expire_page(skb_settling_t *s, const redisReply *users)
+{
+    char          key[SK_KEY_MAX + 1];
+    void         *reply;
+    skb_settle_e  rc = SKB_SETTLE_DONE;
+
+    for (size_t i = 0; i < users->elements; i++) {
+        skb_settle_key(s, key, SK_KEY_RESULT, strtoull(users->element[i]->str, NULL, 10));
+
+        if (redisAppendCommand(s->redis, "PEXPIREAT %s %" PRIu64, key, s->out->expire_ms)
+            != REDIS_OK)
+        {
+            return skb_settle_redis_failed(s, NULL);
+        }
+    }
+
+    for (size_t i = 0; i < users->elements; i++) {
+        if (redisGetReply(s->redis, &reply) != REDIS_OK) {
+            return skb_settle_redis_failed(s, NULL);
+        }
+
+        if (rc == SKB_SETTLE_DONE && skb_redis_class(reply) != SKB_REDIS_FINE) {
+            rc = skb_settle_redis_failed(s, reply);
+        }
+
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}
+
+
+static skb_settle_e
+skb_settle_expire_results(skb_settling_t *s)
+{
+    char          key[SK_KEY_MAX + 1], cursor[24] = "0";
+    redisReply   *reply;
+    skb_settle_e  rc;
+
+    skb_settle_key(s, key, SK_KEY_BUYERS, 0);
+
+    do {
+        reply = redisCommand(s->redis, "SSCAN %s %s COUNT " SKB_PAGE, key, cursor);
+
+        if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 2) {
+            rc = skb_settle_redis_failed(s, reply);
+
+        } else {
+            snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
+            rc = skb_settle_expire_page(s, reply->element[1]);
+        }
+
+        freeReplyObject(reply);
+
+    } while (rc == SKB_SETTLE_DONE && strcmp(cursor, "0") != 0);
+
+    return rc;
+}
+
+
+static skb_settle_e
+skb_settle_expire(skb_settling_t *s)
+{
+    char          keys[7][SK_KEY_MAX + 1], when[24];
+    const char   *argv[8];
+    redisReply   *reply;
+    skb_settle_e  rc;
+
+    static const sk_key_e  which[7] = {
+        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS, SK_KEY_DEAD,
+        SK_KEY_ELIGIBLE, SK_KEY_LOOKUP
+    };
+
+    rc = skb_settle_expire_results(s);
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    for (size_t i = 0; i < 7; i++) {
+        skb_settle_key(s, keys[i], which[i], 0);
+        argv[i] = keys[i];
+    }
+
+    snprintf(when, sizeof(when), "%" PRIu64, s->out->expire_ms);
+    argv[7] = when;
+
+    reply = skb_redis_script(s->redis, SK_SCRIPT_EXPIRE, 7, 8, argv, NULL);
+    rc = skb_redis_class(reply) == SKB_REDIS_FINE ? SKB_SETTLE_DONE
+                                                  : skb_settle_redis_failed(s, reply);
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* A command on a key of no activity. */
+static skb_settle_e
+skb_settle_global(skb_settling_t *s, const char *command, const char *name, const char *args)
+{
+    char          key[SK_KEY_MAX + 1];
+    redisReply   *reply;
+    const char   *prefix = s->config->redis.prefix;
+    skb_settle_e  rc;
+
+    key[sk_key_global(key, prefix, strlen(prefix), name, strlen(name))] = '\0';
+
+    reply = args ? redisCommand(s->redis, "%s %s %s 1", command, key, args)
+                 : redisCommand(s->redis, "%s %s %" PRIu64, command, key, s->activity);
+    rc = skb_redis_class(reply) == SKB_REDIS_FINE ? SKB_SETTLE_DONE
+                                                  : skb_settle_redis_failed(s, reply);
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* 1 when the facts have their expiry: the last step of a settle is done */
+static skb_settle_e
+skb_settle_whole(skb_settling_t *s, int *whole)
+{
+    char          key[SK_KEY_MAX + 1];
+    redisReply   *reply;
+    skb_settle_e  rc = SKB_SETTLE_DONE;
+
+    skb_settle_key(s, key, SK_KEY_ACTIVITY, 0);
+    reply = redisCommand(s->redis, "PTTL %s", key);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
+        rc = skb_settle_redis_failed(s, reply);
+    } else {
+        *whole = reply->integer >= 0;
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* The facts are gone: with the settled sale's other keys, or lost. */
+static skb_settle_e
+skb_settle_missing(skb_settling_t *s)
+{
+    skb_settle_e  rc;
+
+    if (!s->ended) {
+        return skb_settle_refuse(s, "Redis has no facts of the activity: restore it first, "
+                                 "or it was never preheated");
+    }
+
+    rc = skb_settle_global(s, "SREM", "activities", NULL);
+
+    return rc == SKB_SETTLE_DONE ? SKB_SETTLE_ALREADY : rc;
+}
+
+
+/* What stands between close_out's status and the money: DONE when nothing does. */
+static skb_settle_e
+skb_settle_status(skb_settling_t *s, const char *status)
+{
+    static const char *const  waits[] = { "running", "unread", "pending", "dead" };
+
+    if (strcmp(status, "missing") == 0) {
+        return skb_settle_missing(s);
+    }
+
+    if (strcmp(status, "lost") == 0) {
+        return skb_settle_refuse(s, "Redis lost data of the sale: restore it first");
+    }
+
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+        if (strcmp(status, waits[i]) == 0) {
+            s->out->why = waits[i];
+            return SKB_SETTLE_WAIT;
+        }
+    }
+
+    return SKB_SETTLE_DONE;
+}
+
+
+skb_settle_e
+skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64_t activity,
+    const char *actor, skb_settle_t *settle)
+{
+    int             whole = 0;
+    char            status[16];
+    skb_settle_e    rc, money;
+    skb_settling_t  s = { redis, mysql, config, actor, activity, settle, 0, 0, 0, 0, 0, 0 };
+
+    memset(settle, 0, sizeof(*settle));
+
+    if ((rc = skb_settle_row(&s, 0)) != SKB_SETTLE_DONE
+        || (rc = skb_settle_close(&s, status, sizeof(status))) != SKB_SETTLE_DONE
+        || (rc = skb_settle_status(&s, status)) != SKB_SETTLE_DONE)
+    {
+        return rc;
+    }
+
+    money = skb_settle_mysql(&s);
+
+    if (money != SKB_SETTLE_DONE && money != SKB_SETTLE_ALREADY) {
+        return money;
+    }
+
+    rc = skb_settle_whole(&s, &whole);
+
+    if (rc == SKB_SETTLE_DONE && whole) {
+        return money;
+    }
+
+    if (rc == SKB_SETTLE_DONE) {
+        rc = skb_settle_expire(&s);
+    }
+
+    /* last: the nodes drop what they remember */
+    return rc == SKB_SETTLE_DONE ? skb_settle_global(&s, "HINCRBY", "control", "rev") : rc;
+}

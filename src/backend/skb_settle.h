@@ -1,0 +1,41 @@
+/*
+ * The end of a sale: unsold units go back to products.stock, the activity is
+ * ended in MySQL, and only then its keys in Redis get their expiry.  The daemon
+ * and seckillctl call the same function.
+ */
+
+#ifndef _SKB_SETTLE_H_INCLUDED_
+#define _SKB_SETTLE_H_INCLUDED_
+
+#include <hiredis/hiredis.h>
+#include <mysql.h>
+#include <stdint.h>
+
+#include "skb_config.h"
+
+typedef enum {
+    SKB_SETTLE_DONE,                    /* all of it, or the rest that was missing */
+    SKB_SETTLE_ALREADY,                 /* was settled before, nothing was missing */
+    SKB_SETTLE_WAIT,                    /* not yet, see why: nothing was changed */
+    SKB_SETTLE_REFUSED,                 /* never by itself, see error: somebody has to look */
+    SKB_SETTLE_REDIS_LOST,              /* run it again once Redis is there */
+    SKB_SETTLE_MYSQL_LOST               /* the same; a COMMIT may have happened */
+} skb_settle_e;
+
+typedef struct {
+    const char  *why;                   /* of WAIT: "running" "unread" "pending" "dead" */
+    uint64_t     sold;                  /* units in orders */
+    uint64_t     unsold;                /* units that products.stock got back, now or before */
+    uint64_t     expire_ms;             /* when the keys go, 0: they are gone */
+    char         error[256];            /* of REFUSED and the lost ones */
+} skb_settle_t;
+
+/*
+ * Settles an activity that has ended by Redis' clock, with nothing unread,
+ * pending or dead.  A run that was cut off is finished by the next one, each
+ * step happens once.  actor goes to the ledger.  Call it outside transactions.
+ */
+skb_settle_e skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config,
+    uint64_t activity, const char *actor, skb_settle_t *settle);
+
+#endif /* _SKB_SETTLE_H_INCLUDED_ */

@@ -1,0 +1,140 @@
+/*
+ * Whose entries they are: taking over from consumers that are gone, and keeping
+ * what takes long.  Only the owner changes; the entries then come as own
+ * pending ones.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skb_log.h"
+#include "skd_stream.h"
+
+#define SKD_CLAIM_MIN_MS  50            /* between looks */
+#define SKD_CLAIM_MAX_MS  15000
+#define SKD_HOLD_IDS      1000          /* of one command */
+
+
+/* Redis 7 tells of entries that were deleted while pending, and forgets them. */
+static void
+skd_claim_deleted(const skd_stream_t *stream, const redisReply *ids)
+{
+    for (size_t i = 0; i < ids->elements; i++) {
+        skb_log(SKB_ERROR, "a pending entry was deleted from the stream",
+                "activity=%" PRIu64 " entry=%s", stream->activity, ids->element[i]->str);
+    }
+}
+
+
+/* [next cursor, [id, ...], [deleted id, ...]] */
+static skd_rc_e
+skd_claim_reply(skd_stream_t *stream, skd_reader_t *reader, const redisReply *reply,
+    uint64_t *claimed)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2
+        || reply->element[0]->type != REDIS_REPLY_STRING
+        || reply->element[0]->len >= SKD_STREAM_ID_MAX)
+    {
+        snprintf(reader->error, sizeof(reader->error), "unexpected reply to XAUTOCLAIM");
+        return SKD_BLOCKED;
+    }
+
+    strcpy(stream->claim_cursor, reply->element[0]->str);
+    *claimed = reply->element[1]->elements;
+
+    if (*claimed > 0) {
+        skd_stream_rewind(stream);
+    }
+
+    if (reply->elements > 2) {
+        skd_claim_deleted(stream, reply->element[2]);
+    }
+
+    /* there may be more: look again soon */
+    if (strcmp(stream->claim_cursor, "0-0") != 0) {
+        stream->claim_ms = skd_now_ms() + SKD_CLAIM_MIN_MS;
+    }
+
+    return SKD_OK;
+}
+
+
+skd_rc_e
+skd_stream_claim(skd_stream_t *stream, skd_reader_t *reader, uint64_t *claimed)
+{
+    skd_rc_e     rc;
+    uint32_t     idle_ms = reader->config->consumer.claim_idle_ms, every_ms = idle_ms / 4;
+    redisReply  *reply;
+
+    *claimed = 0;
+
+    if (stream->pending || skd_now_ms() < stream->claim_ms) {
+        return SKD_OK;
+    }
+
+    every_ms = every_ms < SKD_CLAIM_MIN_MS ? SKD_CLAIM_MIN_MS : every_ms;
+    every_ms = every_ms > SKD_CLAIM_MAX_MS ? SKD_CLAIM_MAX_MS : every_ms;
+    stream->claim_ms = skd_now_ms() + skd_jitter(every_ms);
+
+    reply = redisCommand(reader->redis, "XAUTOCLAIM %s %s %s %u %s COUNT %u JUSTID",
+                         stream->key, SKD_GROUP, reader->name, idle_ms,
+                         stream->claim_cursor, reader->config->consumer.batch);
+
+    switch (skb_redis_class(reply)) {
+
+    case SKB_REDIS_FINE:
+        rc = skd_claim_reply(stream, reader, reply, claimed);
+        break;
+
+    case SKB_REDIS_NOGROUP:
+    case SKB_REDIS_ERROR:
+        /* no stream, no group: reading it says what is wrong */
+        rc = SKD_OK;
+        break;
+
+    default:
+        rc = skd_reader_failed(reader, reply);
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+skd_rc_e
+skd_stream_hold(const skd_stream_t *stream, skd_reader_t *reader, const skd_range_t *range)
+{
+    int           argc;
+    size_t        i = range->first, end = range->first + range->count;
+    skd_rc_e      rc = SKD_OK;
+    redisReply   *reply;
+    const char   *argv[SKD_HOLD_IDS + 6];
+
+    while (rc == SKD_OK && i < end) {
+        argv[0] = "XCLAIM";
+        argv[1] = stream->key;
+        argv[2] = SKD_GROUP;
+        argv[3] = reader->name;
+        argv[4] = "0";
+
+        for (argc = 5; i < end && argc < SKD_HOLD_IDS + 5; i++) {
+            argv[argc++] = range->batch->entries[i].id;
+        }
+
+        argv[argc++] = "JUSTID";
+        reply = redisCommandArgv(reader->redis, argc, argv, NULL);
+
+        if (skb_redis_class(reply) != SKB_REDIS_FINE
+            && skb_redis_class(reply) != SKB_REDIS_NOGROUP)
+        {
+            rc = skd_reader_failed(reader, reply);
+        }
+
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}

@@ -1,0 +1,147 @@
+# restock: MySQL first, Redis second, each restock once, and nodes that said sold
+# out sell again.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+
+use BooksTest;
+use JSON ();
+use Test::More;
+
+my $c     = BooksTest->new;
+my $t     = $c->t;
+my $redis = $c->redis;
+
+sub limits {
+    my ($id) = @_;
+    return [ $c->column('SELECT stock_limit FROM seckill_activities WHERE id = ?', $id),
+        $c->facts($id)->{stock_limit}, $c->stock($id), $c->products_stock($id) ];
+}
+
+# in a running sale
+{
+    my $id = $c->sale;
+    $c->buy($id, 1 .. 10);
+    is($c->buy($id, 11), '3', 'sold out');
+    my $rev = $c->facts($id)->{rev};
+    my $control = $redis->hget('seckill:control', 'rev');
+
+    my ($exit, $json, $err) = $c->ctl_json('restock', $id, 5);
+    is($exit, 0, 'five more') or diag($err);
+    is($json->{added}, 5, '... are added');
+    is_deeply(limits($id), [ 15, 15, 5, 985 ], '... everywhere');
+    is_deeply($c->books_ledger($id), ['restock restock-1 -5'], '... on record');
+    cmp_ok($c->facts($id)->{rev}, '>', $rev, '... rev is raised');
+    cmp_ok($redis->hget('seckill:control', 'rev'), '>', $control, '... that of the nodes too');
+    is($c->buy($id, 11 .. 16), '111113', '... and all are sold');
+    $c->drain($id);
+    is($c->column("SELECT sold FROM seckill_activities WHERE id = $id"), 15, '... MySQL takes them all');
+    is(($c->reconcile($id))[0], 0, '... the books are in order');
+
+    is(($c->ctl('restock', $id, 2))[0], 0, 'and two more');
+    is_deeply(limits($id), [ 17, 17, 2, 983 ], '... are added too');
+    ($exit, $json) = $c->ctl_json('restock', $id, '--finish');
+    is($json->{added}, 0, '--finish adds nothing when nothing is missing');
+    is_deeply(limits($id), [ 17, 17, 2, 983 ], '... anywhere');
+
+    is(($c->ctl('restock', $id, 3, '--ref', 'truck-7'))[0], 0, 'a restock with a name');
+    is(($c->ctl('restock', $id, 3, '--ref', 'truck-7'))[0], 0, '... again is fine');
+    is_deeply(limits($id), [ 20, 20, 5, 980 ], '... and adds nothing');
+
+    my ($code, undef, $words) = $c->ctl('restock', $id, 981);
+    is($code, 4, 'more than the product has is refused');
+    like($words, qr/has 980 units, 981 are wanted/, '... with the numbers');
+    is_deeply(limits($id), [ 20, 20, 5, 980 ], '... and changes nothing');
+}
+
+# kill -9 in between
+for my $point (qw(before_commit after_commit after_restock)) {
+    my $id = $c->sale;
+    $c->buy($id, 1);
+    $c->ctl_dies($point, 'restock', $id, 5);
+    my ($exit, $one) = $c->reconcile($id);
+    is($exit, $point eq 'after_commit' ? 1 : 0, "killed $point");
+    like($one->{limit_note} // '', $point eq 'after_commit' ? qr/--finish/ : qr/\A\z/,
+        '... reconcile says what to do');
+
+    if ($point eq 'after_commit') {
+        ($exit, undef, my $err) = $c->ctl('restock', $id, 5);
+        is($exit, 4, '... the same again would be another one: refused');
+        like($err, qr/--finish/, '... and says so');
+        is(($c->ctl('preheat', $id))[0], 4, '... a preheat does not touch a running sale');
+    }
+    is(($c->ctl('restock', $id, '--finish'))[0], 0, '... --finish');
+    my $units = $point eq 'before_commit' ? 0 : 5;
+    is_deeply(limits($id), [ 10 + $units, 10 + $units, 9 + $units, 990 - $units ],
+        '... it is added once, everywhere');
+    is(($c->reconcile($id))[0], 0, '... the books are in order');
+}
+
+# cut off before the start, then a preheat: which brings the new limit itself
+{
+    my $id = $c->activity(start => 3600, end => 7200, stock_limit => 10);
+    $c->ctl('preheat', $id);
+    $c->ctl_dies('after_commit', 'restock', $id, 5);
+    is(($c->ctl('preheat', $id))[0], 0, 'a preheat before the start');
+    is_deeply(limits($id), [ 15, 15, 15, 985 ], '... brings the units');
+    is(($c->ctl('restock', $id, '--finish'))[0], 0, '... and --finish');
+    is_deeply(limits($id), [ 15, 15, 15, 985 ], '... does not bring them twice');
+}
+
+# two shells at once
+{
+    my $id = $c->sale;
+    my @runs = $c->at_once(([ 'restock', $id, 2 ]) x 3);
+    my $done = grep { $_->[0] == 0 } @runs;
+    cmp_ok($done, '>=', 1, 'of three shells at once some are done');
+    is_deeply([ grep { $_->[0] != 0 && $_->[0] != 4 } @runs ], [], '... the others refused');
+    is_deeply(limits($id), [ (10 + 2 * $done) x 3, 990 - 2 * $done ], '... each adds once');
+}
+
+# who may not
+for my $case (
+    [ 'settled', sub { $redis->hset($_[0], state => 'settled') } ],
+    [ 'paused: restore', sub { $redis->hset($_[0], state => 'paused') } ],
+    [ 'is over', sub { $redis->hset($_[0], end_ms => 1000) } ],
+    [ 'epoch 7', sub { $redis->hset($_[0], epoch => 7) } ],
+    [ 'not in Redis', sub { $redis->del($_[0]) } ],
+    )
+{
+    my ($words, $break) = @{$case};
+    my $id = $c->sale;
+    $break->($c->key('activity', $id));
+    my $before = $c->everything;
+    my ($exit, undef, $err) = $c->ctl('restock', $id, 5);
+    is($exit, 4, "a sale that is \"$words\" is refused");
+    like($err, qr/$words/, '... by name');
+    is($c->everything, $before, '... and nothing changes');
+}
+
+# seen by nodes that said sold out, within seckill_refresh
+{
+    my $id    = $c->sale;
+    my $key   = $t->key_file;
+    my $nginx = $t->nginx(redis => $c->{redis}, key_file => $key, workers => 2,
+        location => 'seckill on; seckill_limit off; seckill_refresh 300ms;');
+    my $buy = sub {
+        my ($user) = @_;
+        my (undef, $token) = $c->ctl('token', $user, '--key-file', $key);
+        chomp $token;
+        my (undef, $out) = $t->run('curl', '-s', '-m', 5, '-X', 'POST', '-H',
+            "Authorization: Bearer $token", "http://127.0.0.1:$nginx->{port}/seckill/$id");
+        return JSON->new->utf8->decode($out)->{code};
+    };
+    is($buy->($_), 0, "user $_ buys") for 1 .. 10;
+    is($buy->(20 + $_), 40005, '... then it is sold out') for 1 .. 5;
+    is(($c->ctl('restock', $id, 3))[0], 0, 'restocked');
+    my $began = Time::HiRes::time();
+    ok($t->wait_for(sub { $buy->(30) == 0 }, 5, 'nginx to sell again'), '... nginx sells again');
+    cmp_ok(Time::HiRes::time() - $began, '<', 1.5, '... within the refresh and some');
+    is($buy->(31), 0, '... the second');
+    is($buy->(32), 0, '... the third');
+    is($buy->(33), 40005, '... and no more');
+}
+
+done_testing();

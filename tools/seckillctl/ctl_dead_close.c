@@ -1,0 +1,318 @@
+/*
+ * The two ways to close a dead letter without giving its units back.
+ *
+ * retry takes the tombstone away, on record, and queues the purchase again: the
+ * only way back from failed.  drop forgets the letter.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_dead.h"
+
+typedef struct {
+    ctl_dead_t    *dead;
+    ctl_letter_t  *letter;
+    const char    *refused;             /* by the transaction, or NULL */
+} ctl_close_t;
+
+
+/* the letter with this id, or NULL: gone */
+static ctl_letter_t *
+ctl_dead_find(ctl_dead_t *dead, const char *id)
+{
+    size_t  i;
+
+    for (i = 0; i < dead->books.nletters; i++) {
+        if (strcmp(dead->books.letters[i].id, id) == 0) {
+            return &dead->books.letters[i];
+        }
+    }
+
+    return NULL;
+}
+
+
+/* one row is there */
+static int
+ctl_dead_has(ctl_t *ctl, int *has, const char *table, const char *where, uint64_t activity)
+{
+    int        rc;
+    MYSQL_RES *res;
+
+    rc = ctl_sql(ctl, &res, "SELECT id FROM %s WHERE activity_id = %" PRIu64 " AND %s LIMIT 1",
+                 table, activity, where);
+
+    if (rc == CTL_FINE) {
+        *has = mysql_num_rows(res) > 0;
+        mysql_free_result(res);
+    }
+
+    return rc;
+}
+
+
+/* units of this letter went somewhere: by its user, or as a second purchase */
+static int
+ctl_dead_released(ctl_t *ctl, const ctl_close_t *close, int *released)
+{
+    char                 where[256];
+    const ctl_letter_t  *letter;
+
+    letter = close->letter;
+
+    snprintf(where, sizeof(where), "((kind = 'release' AND ref = 'user:%" PRIu64 "') "
+             "OR (kind IN ('surplus', 'drop') AND ref = 'seq:%" PRIu64 ":%" PRIu64 "'))",
+             letter->user, letter->epoch, letter->seq);
+
+    return ctl_dead_has(ctl, released, "seckill_stock_log", where, close->dead->activity);
+}
+
+
+static int
+ctl_dead_log(ctl_t *ctl, const ctl_close_t *close, const char *kind, const char *ref,
+    uint64_t units)
+{
+    char                 actor[CTL_ACTOR_MAX], quoted[CTL_QUOTE_MAX];
+    const ctl_letter_t  *letter;
+
+    letter = close->letter;
+    ctl_actor(actor, sizeof(actor));
+    ctl_sql_quote(ctl, quoted, actor);
+
+    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
+                   "kind, ref, units, actor, note) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
+                   ", '%s', '%s', %" PRIu64 ", %s, 'user %" PRIu64 ", %s') "
+                   "ON DUPLICATE KEY UPDATE id = id", close->dead->activity,
+                   close->dead->row.product_id, close->dead->row.epoch, kind, ref, units, quoted,
+                   letter->user, letter->id);
+}
+
+
+/* takes the tombstone away; inside the transaction */
+static int
+ctl_retry_mysql(ctl_t *ctl, void *data)
+{
+    int           rc, has;
+    char          where[64];
+    ctl_close_t  *close;
+
+    close = data;
+    snprintf(where, sizeof(where), "user_id = %" PRIu64, close->letter->user);
+
+    if ((rc = ctl_row_read(ctl, close->dead->activity, 1, &close->dead->row)) != CTL_FINE
+        || (rc = ctl_dead_released(ctl, close, &has)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    if (close->dead->row.status == 2) {
+        close->refused = "refused: the sale is settled";
+        return CTL_FINE;
+    }
+
+    if (has) {
+        close->refused = "refused: its units were given back";
+        return CTL_FINE;
+    }
+
+    rc = ctl_dead_has(ctl, &has, "seckill_orders", where, close->dead->activity);
+
+    if (rc != CTL_FINE || has) {
+        close->refused = has ? "refused: the user has an order, drop the letter" : NULL;
+        return rc;
+    }
+
+    rc = ctl_sql(ctl, NULL, "DELETE FROM seckill_records WHERE user_id = %" PRIu64
+                 " AND activity_id = %" PRIu64 " AND status = 2", close->letter->user,
+                 close->dead->activity);
+
+    return rc == CTL_FINE ? ctl_dead_log(ctl, close, "retry", close->letter->id, 0) : rc;
+}
+
+
+static int
+ctl_retry_redis(ctl_t *ctl, const ctl_close_t *close, const char **done)
+{
+    int          rc;
+    char         keys[4][SK_KEY_MAX + 1], user[24];
+    uint64_t     activity;
+    redisReply  *reply;
+
+    activity = close->dead->activity;
+    ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, activity, 0);
+    ctl_key(ctl, keys[1], SK_KEY_ORDERS, activity, 0);
+    ctl_key(ctl, keys[2], SK_KEY_DEAD, activity, 0);
+    ctl_key(ctl, keys[3], SK_KEY_RESULT, activity, close->letter->user);
+    snprintf(user, sizeof(user), "%" PRIu64, close->letter->user);
+
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_DEAD_RETRY, 4, (const char *[]) {
+                            keys[0], keys[1], keys[2], keys[3], close->letter->id, user
+                        }, 2);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
+        *done = strcmp(reply->element[0]->str, "queued") == 0 ? "queued" : "already done";
+    } else {
+        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
+                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+static int
+ctl_retry_one(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing)
+{
+    int  rc;
+
+    if (!close->letter->whole) {
+        closing->done = "refused: it does not hold a whole purchase";
+        closing->failed = 1;
+        return CTL_FINE;
+    }
+
+    rc = ctl_sql_transaction(ctl, ctl_retry_mysql, close);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (close->refused) {
+        closing->done = close->refused;
+        closing->failed = 1;
+        return CTL_FINE;
+    }
+
+    rc = ctl_retry_redis(ctl, close, &closing->done);
+
+    if (rc != CTL_FINE) {
+        ctl_warn("the tombstone of user %" PRIu64 " is gone, the letter is not queued: retry "
+                 "again", close->letter->user);
+        return CTL_PARTLY;
+    }
+
+    return CTL_FINE;
+}
+
+
+/* books what the letter held as given up, unless that is done or was never asked for */
+static int
+ctl_drop_mysql(ctl_t *ctl, void *data)
+{
+    int           rc, released, ordered;
+    char          text[128];
+    ctl_close_t  *close;
+
+    close = data;
+
+    if ((rc = ctl_row_read(ctl, close->dead->activity, 1, &close->dead->row)) != CTL_FINE
+        || (rc = ctl_dead_released(ctl, close, &released)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    snprintf(text, sizeof(text), "user_id = %" PRIu64 " AND epoch = %" PRIu64 " AND seq = %"
+             PRIu64, close->letter->user, close->letter->epoch, close->letter->seq);
+
+    rc = ctl_dead_has(ctl, &ordered, "seckill_orders", text, close->dead->activity);
+
+    if (rc != CTL_FINE || released || ordered) {
+        return rc;
+    }
+
+    if (!close->dead->keep_units) {
+        close->refused = "refused: its units were not given back, release it or say --keep-units";
+        return CTL_FINE;
+    }
+
+    if (close->letter->whole) {
+        snprintf(text, sizeof(text), "seq:%" PRIu64 ":%" PRIu64, close->letter->epoch,
+                 close->letter->seq);
+    } else {
+        snprintf(text, sizeof(text), "letter:%s", close->letter->id);
+    }
+
+    return ctl_dead_log(ctl, close, "drop", text, close->letter->quantity);
+}
+
+
+static int
+ctl_drop_one(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    redisReply  *reply;
+
+    rc = ctl_sql_transaction(ctl, ctl_drop_mysql, close);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (close->refused) {
+        closing->done = close->refused;
+        closing->failed = 1;
+        return CTL_FINE;
+    }
+
+    ctl_key(ctl, key, SK_KEY_DEAD, close->dead->activity, 0);
+
+    rc = ctl_redis(ctl, &reply, "XDEL %s %s", key, close->letter->id);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    closing->done = reply->integer == 1 ? "dropped" : "already done";
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_dead_each(ctl_t *ctl, ctl_dead_t *dead,
+    int (*one)(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing))
+{
+    int             rc;
+    size_t          i;
+    ctl_close_t     close;
+    ctl_closing_t  *closing;
+
+    for (i = 0; i < dead->nclosings; i++) {
+        closing = &dead->closings[i];
+        closing->id = dead->all ? dead->books.letters[i].id : dead->ids[i];
+        closing->done = "not there: it was queued, dropped or released before";
+
+        close.dead = dead;
+        close.letter = ctl_dead_find(dead, closing->id);
+        close.refused = NULL;
+
+        if (close.letter) {
+            rc = one(ctl, &close, closing);
+            if (rc != CTL_FINE) {
+                return rc;
+            }
+        }
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_dead_retry(ctl_t *ctl, ctl_dead_t *dead)
+{
+    return ctl_dead_each(ctl, dead, ctl_retry_one);
+}
+
+
+int
+ctl_dead_drop(ctl_t *ctl, ctl_dead_t *dead)
+{
+    return ctl_dead_each(ctl, dead, ctl_drop_one);
+}

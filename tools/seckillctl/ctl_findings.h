@@ -1,0 +1,45 @@
+/*
+ * Who is on the wrong side of the books, and why.
+ */
+
+#ifndef _CTL_FINDINGS_H_INCLUDED_
+#define _CTL_FINDINGS_H_INCLUDED_
+
+#include "ctl_books.h"
+
+typedef enum {
+#define CTL_FINDING(name, word, meaning)  CTL_IS_##name,
+#include "ctl_findings_x.h"
+#undef CTL_FINDING
+    CTL_FINDINGS
+} ctl_finding_e;
+
+typedef struct {
+    ctl_finding_e   kind;
+    uint64_t        user;
+    uint64_t        epoch;              /* of the purchase; 0: not known */
+    uint64_t        seq;
+    uint64_t        units;              /* 0: not known, or Redis has them */
+    int64_t         trace;              /* its index, -1: none */
+    int64_t         letter;
+    const char     *note;               /* more, or "" */
+    const char     *done;               /* by a repair, "" for nothing */
+} ctl_finding_t;
+
+typedef struct {
+    ctl_finding_t  *all;                /* by kind, then by user */
+    size_t          n;
+    size_t          room;
+    size_t          wrong;              /* without dead letters, which wait in their place */
+    size_t          skipped;            /* users who are in flight: not judged */
+} ctl_findings_t;
+
+/* Goes through judged books.  CTL_FINE, or another code after reporting. */
+int ctl_findings_make(ctl_t *ctl, const ctl_books_t *books, ctl_findings_t *findings);
+void ctl_findings_free(ctl_findings_t *findings);
+
+/* "lost", and what it means. */
+const char *ctl_finding_word(ctl_finding_e kind);
+const char *ctl_finding_meaning(ctl_finding_e kind);
+
+#endif /* _CTL_FINDINGS_H_INCLUDED_ */

@@ -1,0 +1,179 @@
+/*
+ * What reconcile says, as text and as JSON.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_reconcile.h"
+
+
+int
+ctl_reconcile_unfinished(const ctl_books_t *books)
+{
+    return books->live.exists && books->resold > books->released;
+}
+
+
+const char *
+ctl_reconcile_limit(const ctl_books_t *books)
+{
+    if (!books->live.exists || !books->row.exists) {
+        return NULL;
+    }
+
+    if (books->reserved >= 0 && books->reserved > (int64_t) books->live.stock_limit) {
+        return "a restock is not finished in Redis: run \"restock ID --finish\"";
+    }
+
+    if (books->row.stock_limit != books->live.stock_limit) {
+        return "stock_limit in MySQL was changed by hand";
+    }
+
+    return books->reserved >= 0 && books->reserved != (int64_t) books->row.stock_limit
+           ? "the ledger reserved another number of units than stock_limit" : NULL;
+}
+
+
+int
+ctl_reconcile_wrong(const ctl_books_t *books, const ctl_findings_t *findings)
+{
+    return !books->live.exists || !books->row.exists || books->live.stock < 0
+           || findings->wrong > 0 || books->missing != 0 || ctl_books_behind(books) || ctl_reconcile_unfinished(books)
+           || ctl_reconcile_limit(books) != NULL;
+}
+
+
+void
+ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
+{
+    size_t                i;
+    const ctl_finding_t  *finding;
+
+    const struct {
+        const char  *name;
+        int64_t      units;
+    } terms[] = {
+        { "limit",     (int64_t) books->live.stock_limit },
+        { "remaining", books->live.stock },
+        { "orders",    books->orders },
+        { "unread",    books->unread },
+        { "pending",   books->pending },
+        { "dead",      books->dead },
+        { "released",  books->booked - books->released },
+        { "missing",   books->missing }
+    };
+
+    printf("activity %" PRIu64 ": %s, epoch %" PRIu64 "\n", books->activity,
+           books->live.exists ? books->live.state : "Redis has no facts of it",
+           books->live.epoch);
+
+    for (i = 0; books->live.exists && i < sizeof(terms) / sizeof(terms[0]); i++) {
+        printf("  %-10s %8" PRId64 "\n", terms[i].name, terms[i].units);
+    }
+
+    if (ctl_books_behind(books)) {
+        puts("  Redis is behind MySQL: it lost data, restore the sale");
+    }
+
+    if (ctl_reconcile_unfinished(books)) {
+        printf("  %" PRId64 " released units are not back on sale: repeat \"--repair release\"\n",
+               books->resold - books->released);
+    }
+
+    if (ctl_reconcile_limit(books)) {
+        printf("  %s\n", ctl_reconcile_limit(books));
+    }
+
+    for (i = 0; i < findings->n; i++) {
+        finding = &findings->all[i];
+
+        if (i == 0 || finding->kind != findings->all[i - 1].kind) {
+            printf("  %s: %s\n", ctl_finding_word(finding->kind),
+                   ctl_finding_meaning(finding->kind));
+        }
+
+        printf("    user %" PRIu64, finding->user);
+
+        if (finding->units || finding->seq) {
+            printf(", %" PRIu64 " units, epoch %" PRIu64 " seq %" PRIu64, finding->units,
+                   finding->epoch, finding->seq);
+        }
+
+        printf("%s%s%s%s\n", finding->note[0] ? ", " : "", finding->note,
+               finding->done[0] ? " -> " : "", finding->done);
+    }
+}
+
+
+static void
+ctl_reconcile_json_units(ctl_json_t *json, const ctl_books_t *books)
+{
+    if (!books->live.exists) {
+        ctl_json_text(json, "units", NULL);
+        return;
+    }
+
+    ctl_json_map(json, "units");
+    ctl_json_count(json, "limit", books->live.stock_limit);
+    ctl_json_known(json, "remaining", books->live.stock);
+    ctl_json_count(json, "orders", (uint64_t) books->orders);
+    ctl_json_count(json, "unread", (uint64_t) books->unread);
+    ctl_json_count(json, "pending", (uint64_t) books->pending);
+    ctl_json_count(json, "dead", (uint64_t) books->dead);
+    ctl_json_signed(json, "released", books->booked - books->released);
+    ctl_json_signed(json, "missing", books->missing);
+    ctl_json_map_end(json);
+}
+
+
+void
+ctl_reconcile_json(ctl_json_t *json, const ctl_books_t *books, const ctl_findings_t *findings,
+    const ctl_repair_t *repair)
+{
+    size_t                i;
+    const ctl_finding_t  *finding;
+
+    ctl_json_map(json, NULL);
+    ctl_json_id(json, "activity", books->activity);
+    ctl_json_text(json, "state", books->live.exists ? books->live.state : NULL);
+    ctl_json_count(json, "epoch", books->live.epoch);
+    ctl_reconcile_json_units(json, books);
+    ctl_json_count(json, "in_flight", findings->skipped);
+    ctl_json_count(json, "wrong", findings->wrong);
+    ctl_json_bool(json, "behind", ctl_books_behind(books));
+    ctl_json_bool(json, "unfinished", ctl_reconcile_unfinished(books));
+    ctl_json_text(json, "limit_note", ctl_reconcile_limit(books));
+    ctl_json_array(json, "findings");
+
+    for (i = 0; i < findings->n; i++) {
+        finding = &findings->all[i];
+        ctl_json_map(json, NULL);
+        ctl_json_text(json, "kind", ctl_finding_word(finding->kind));
+        ctl_json_id(json, "user", finding->user);
+        ctl_json_count(json, "units", finding->units);
+        ctl_json_count(json, "epoch", finding->epoch);
+        ctl_json_count(json, "seq", finding->seq);
+        ctl_json_text(json, "letter", finding->letter >= 0 ? books->letters[finding->letter].id
+                                                           : NULL);
+        ctl_json_text(json, "note", finding->note);
+        ctl_json_text(json, "done", finding->done[0] ? finding->done : NULL);
+        ctl_json_map_end(json);
+    }
+
+    ctl_json_array_end(json);
+
+    if (repair) {
+        ctl_json_map(json, "repair");
+        ctl_json_count(json, "mended", repair->mended);
+        ctl_json_count(json, "queued", repair->queued);
+        ctl_json_count(json, "released", repair->released);
+        ctl_json_count(json, "units", repair->units);
+        ctl_json_count(json, "already", repair->already);
+        ctl_json_count(json, "left", repair->left);
+        ctl_json_map_end(json);
+    }
+
+    ctl_json_map_end(json);
+}

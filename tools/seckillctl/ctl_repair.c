@@ -1,0 +1,354 @@
+/*
+ * Mending and replaying.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_repair.h"
+#include "sk_order_no.h"
+#include "sk_purchase.h"
+#include "sk_result.h"
+
+#define CTL_REPLAY_ARGS  9              /* of one purchase in lua/replay.lua */
+
+
+static int
+ctl_repair_wants(const ctl_repair_t *repair, const ctl_finding_t *finding)
+{
+    return repair->user == 0 || repair->user == finding->user;
+}
+
+
+static int
+ctl_mend_member(ctl_t *ctl, const ctl_repair_t *repair, uint64_t user)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    redisReply  *reply;
+
+    ctl_key(ctl, key, SK_KEY_BUYERS, repair->books->activity, 0);
+
+    rc = ctl_redis(ctl, &reply, "SADD %s %" PRIu64, key, user);
+
+    if (rc == CTL_FINE) {
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}
+
+
+/* what MySQL knows, written and told */
+static int
+ctl_mend_result(ctl_t *ctl, const ctl_repair_t *repair, const ctl_person_t *person)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1], channel[SK_KEY_MAX + 1], text[SK_RESULT_MAX + 1];
+    char         told[SK_RESULT_MAX + 32];
+    redisReply  *reply;
+    sk_result_t  result;
+
+    memset(&result, 0, sizeof(result));
+    result.success = (person->flags & CTL_ORDERED) != 0;
+
+    if (result.success) {
+        result.order_id = person->order_id;
+        memcpy(result.order_no, person->order_no, sizeof(result.order_no));
+    } else {
+        strcpy(result.reason, "failed");
+    }
+
+    text[sk_result_format(text, &result)] = '\0';
+    ctl_key(ctl, key, SK_KEY_RESULT, repair->books->activity, person->user);
+    ctl_key(ctl, channel, SK_KEY_RESULTS, repair->books->activity, 0);
+
+    /* a failure never replaces what is there */
+    rc = result.success ? ctl_redis(ctl, &reply, "SET %s %s", key, text)
+                        : ctl_redis(ctl, &reply, "SET %s %s NX", key, text);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    freeReplyObject(reply);
+
+    snprintf(told, sizeof(told), "%" PRIu64 " %s", person->user, text);
+
+    rc = ctl_redis(ctl, &reply, "PUBLISH %s %s", channel, told);
+
+    if (rc == CTL_FINE) {
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}
+
+
+int
+ctl_repair_mend(ctl_t *ctl, ctl_repair_t *repair)
+{
+    int             rc;
+    size_t          i;
+    uint32_t        flags;
+    ctl_person_t   *person;
+    ctl_finding_t  *finding;
+
+    for (i = 0; i < repair->findings->n; i++) {
+        finding = &repair->findings->all[i];
+        person = ctl_person((ctl_people_t *) &repair->books->people, finding->user, 0);
+
+        if (person == NULL || !ctl_repair_wants(repair, finding)) {
+            continue;
+        }
+
+        flags = person->flags;
+
+        if (finding->kind == CTL_IS_NOT_MEMBER) {
+            rc = ctl_mend_member(ctl, repair, finding->user);
+
+        } else if (finding->kind == CTL_IS_NO_RESULT
+                   || (finding->kind == CTL_IS_CONTRADICTION && (flags & CTL_ORDERED)
+                       && !(flags & (CTL_TOMB | CTL_RELEASED))))
+        {
+            rc = ctl_mend_result(ctl, repair, person);
+
+        } else {
+            continue;
+        }
+
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+
+        finding->done = "mended";
+        repair->mended++;
+    }
+
+    return CTL_FINE;
+}
+
+
+/* somebody else's order or entry has this identity: after data loss seq begins anew */
+static int
+ctl_replay_taken(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *finding,
+    int *taken)
+{
+    int                 rc;
+    size_t              i;
+    MYSQL_RES          *res;
+    const ctl_trace_t  *trace;
+
+    for (i = 0; i < repair->books->nentries; i++) {
+        trace = &repair->books->traces[i];
+
+        if (trace->epoch == finding->epoch && trace->seq == finding->seq
+            && trace->user != finding->user)
+        {
+            *taken = 1;
+            return CTL_FINE;
+        }
+    }
+
+    rc = ctl_sql(ctl, &res, "SELECT id FROM seckill_orders WHERE activity_id = %" PRIu64
+                 " AND epoch = %" PRIu64 " AND seq = %" PRIu64, repair->books->activity,
+                 finding->epoch, finding->seq);
+
+    if (rc == CTL_FINE) {
+        *taken = mysql_num_rows(res) > 0;
+        mysql_free_result(res);
+    }
+
+    return rc;
+}
+
+
+/* request_id and ext of the entry, when it is still there */
+static int
+ctl_replay_entry(ctl_t *ctl, const ctl_repair_t *repair, const ctl_trace_t *trace,
+    sk_message_t *message)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1], id[CTL_ENTRY_MAX];
+    redisReply  *reply;
+
+    memset(message, 0, sizeof(*message));
+    strcpy(message->request_id, "replay");
+
+    if (trace == NULL || trace->kind == CTL_JOURNAL) {
+        return CTL_FINE;
+    }
+
+    ctl_key(ctl, key, SK_KEY_ORDERS, repair->books->activity, 0);
+    snprintf(id, sizeof(id), "%" PRIu64 "-%" PRIu64, trace->entry.ms, trace->entry.n);
+
+    rc = ctl_redis(ctl, &reply, "XRANGE %s %s %s", key, id, id);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->elements == 1) {
+        (void) ctl_message_read(reply->element[0]->element[1], message);
+    }
+
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+/* One purchase; *verdict is lua/replay.lua's digit. */
+static int
+ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *finding,
+    int fresh, char *verdict)
+{
+    int                 rc;
+    char                keys[4][SK_KEY_MAX + 1], number[7][24], head[SK_ORDER_NO_LEN + 1];
+    redisReply         *reply;
+    sk_message_t        message;
+    sk_order_no_t       no;
+    const ctl_trace_t  *trace;
+
+    trace = finding->trace >= 0 ? &repair->books->traces[finding->trace] : NULL;
+
+    rc = ctl_replay_entry(ctl, repair, trace, &message);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    memset(&no, 0, sizeof(no));
+    no.accepted_ms = (uint64_t) repair->books->live.now_ms;
+    no.activity = repair->books->activity;
+    sk_order_no_format(head, &no);
+    head[21] = '\0';
+
+    ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, repair->books->activity, 0);
+    ctl_key(ctl, keys[1], SK_KEY_STOCK, repair->books->activity, 0);
+    ctl_key(ctl, keys[2], SK_KEY_BUYERS, repair->books->activity, 0);
+    ctl_key(ctl, keys[3], SK_KEY_ORDERS, repair->books->activity, 0);
+
+    snprintf(number[0], sizeof(number[0]), "%" PRIu64, repair->books->activity);
+    snprintf(number[1], sizeof(number[1]), "%" PRId64, repair->books->live.now_ms);
+    snprintf(number[2], sizeof(number[2]), "%" PRIu64, finding->user);
+    snprintf(number[3], sizeof(number[3]), "%" PRIu64, finding->units);
+    snprintf(number[4], sizeof(number[4]), "%" PRIu64, finding->epoch);
+    snprintf(number[5], sizeof(number[5]), "%" PRIu64, fresh ? 0 : finding->seq);
+    snprintf(number[6], sizeof(number[6]), "%" PRIu64, trace ? trace->accepted_ms : 0);
+
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_REPLAY, 4, (const char *[]) {
+                            keys[0], keys[1], keys[2], keys[3], number[0], head, number[1],
+                            number[2], number[3], number[4], number[5],
+                            trace ? trace->order_no : "", number[6], message.request_id,
+                            message.ext, finding->kind == CTL_IS_VANISHED ? "1" : "0"
+                        }, 3 + CTL_REPLAY_ARGS);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type == REDIS_REPLY_STRING && reply->len == 1) {
+        *verdict = reply->str[0];
+    } else {
+        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
+                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+static int
+ctl_replay_log(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *finding)
+{
+    char  actor[CTL_ACTOR_MAX], quoted[CTL_QUOTE_MAX];
+
+    ctl_actor(actor, sizeof(actor));
+    ctl_sql_quote(ctl, quoted, actor);
+
+    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
+                   "kind, ref, units, actor, note) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
+                   ", 'replay', 'user:%" PRIu64 "', 0, %s, 'epoch %" PRIu64 " seq %" PRIu64
+                   "') ON DUPLICATE KEY UPDATE id = id", repair->books->activity,
+                   repair->books->row.product_id, repair->books->row.epoch, finding->user,
+                   quoted, finding->epoch, finding->seq);
+}
+
+
+static int
+ctl_replay_one(ctl_t *ctl, ctl_repair_t *repair, ctl_finding_t *finding)
+{
+    int   rc, taken;
+    char  verdict = '\0';
+
+    if (finding->units == 0) {
+        finding->done = "not queued: how many units is not known, give the journals";
+        repair->left++;
+        return CTL_FINE;
+    }
+
+    taken = 0;
+
+    if (finding->trace >= 0) {
+        rc = ctl_replay_taken(ctl, repair, finding, &taken);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+    }
+
+    if (finding->kind == CTL_IS_LOST) {
+        /* an entry says so, the set may have lost it */
+        rc = ctl_mend_member(ctl, repair, finding->user);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+    }
+
+    if ((rc = ctl_replay_log(ctl, repair, finding)) != CTL_FINE
+        || (rc = ctl_replay_script(ctl, repair, finding, taken || finding->trace < 0, &verdict))
+           != CTL_FINE)
+    {
+        return rc;
+    }
+
+    ctl_failpoint("after_replay");
+
+    if (verdict == '1') {
+        finding->done = "queued";
+        repair->queued++;
+
+    } else {
+        finding->done = verdict == '3' ? "not queued: no units are left"
+                                       : "not queued: has bought again meanwhile";
+        repair->left++;
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_repair_replay(ctl_t *ctl, ctl_repair_t *repair)
+{
+    int             rc;
+    size_t          i;
+    ctl_finding_t  *finding;
+
+    for (i = 0; i < repair->findings->n; i++) {
+        finding = &repair->findings->all[i];
+
+        if ((finding->kind != CTL_IS_LOST && finding->kind != CTL_IS_VANISHED)
+            || !ctl_repair_wants(repair, finding))
+        {
+            continue;
+        }
+
+        rc = ctl_replay_one(ctl, repair, finding);
+        if (rc != CTL_FINE) {
+            return repair->queued > 0 || repair->mended > 0 ? CTL_PARTLY : rc;
+        }
+    }
+
+    return CTL_FINE;
+}

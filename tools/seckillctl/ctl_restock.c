@@ -1,0 +1,360 @@
+/*
+ * restock: more units for a sale that was preheated, running or not.
+ *
+ * MySQL first, in one transaction: products.stock, stock_limit and the ledger.
+ * Then Redis, which is told the new total: a run that was cut off in between is
+ * finished by --finish, as often as one likes.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_json.h"
+#include "ctl_sale.h"
+#include "sk_id.h"
+
+#define CTL_REF_MAX  40
+
+typedef struct {
+    uint64_t    activity;
+    uint64_t    units;                  /* 0: --finish */
+    const char *ref;                    /* of the operator, or NULL */
+    int         done_before;            /* this ref is in the ledger */
+    ctl_live_t  live;
+    ctl_row_t   row;
+    int64_t     reserved;               /* by the ledger */
+    int64_t     restocked;
+    uint64_t    restocks;               /* lines of the ledger */
+
+    /* Redis' answer */
+    uint64_t    added;
+    uint64_t    rev;
+    uint64_t    stock;
+} ctl_restock_t;
+
+
+/* totals and, for a ref, whether it was used */
+static int
+ctl_restock_ledger(ctl_t *ctl, ctl_restock_t *restock)
+{
+    int        rc;
+    char       quoted[CTL_QUOTE_MAX];
+    MYSQL_ROW  column;
+    MYSQL_RES *res;
+
+    ctl_sql_quote(ctl, quoted, restock->ref ? restock->ref : "");
+
+    rc = ctl_sql(ctl, &res, "SELECT COALESCE(-SUM(units), 0), "
+                 "COALESCE(-SUM(IF(kind = 'restock', units, 0)), 0), "
+                 "COALESCE(SUM(kind = 'restock'), 0), "
+                 "COALESCE(SUM(kind = 'restock' AND ref = %s), 0) "
+                 "FROM seckill_stock_log WHERE activity_id = %" PRIu64
+                 " AND kind IN ('preheat', 'restock')", quoted, restock->activity);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+
+    if (column) {
+        restock->reserved = ctl_column_i64(column[0]);
+        restock->restocked = ctl_column_i64(column[1]);
+        restock->restocks = ctl_column_u64(column[2]);
+        restock->done_before = restock->ref && ctl_column_u64(column[3]) > 0;
+    }
+
+    mysql_free_result(res);
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_restock_check(ctl_t *ctl, const ctl_restock_t *restock)
+{
+    const ctl_row_t   *row;
+    const ctl_live_t  *live;
+
+    row = &restock->row;
+    live = &restock->live;
+
+    if (!row->exists || !live->exists) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is not in %s", restock->activity,
+                        row->exists ? "Redis: preheat it, or restore it when data was lost"
+                                    : "seckill_activities");
+    }
+
+    if (live->epoch != row->epoch) {
+        return ctl_fail(ctl, CTL_REFUSED, "Redis holds epoch %" PRIu64 ", MySQL epoch %" PRIu64
+                        ": restore the sale first", live->epoch, row->epoch);
+    }
+
+    if (row->status == 2 || strcmp(live->state, "settled") == 0
+        || strcmp(live->state, "paused") == 0)
+    {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is %s", restock->activity,
+                        live->state[0] == 'p' ? "paused: restore it first" : "settled");
+    }
+
+    if (live->now_ms >= live->end_ms) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is over", restock->activity);
+    }
+
+    if (restock->units && restock->reserved > (int64_t) live->stock_limit) {
+        return ctl_fail(ctl, CTL_REFUSED, "a restock before this one is not finished in Redis: "
+                        "run \"restock %" PRIu64 " --finish\" first", restock->activity);
+    }
+
+    if (restock->units && row->stock_limit + restock->units > INT32_MAX) {
+        return ctl_fail(ctl, CTL_REFUSED, "stock_limit would be above %d", INT32_MAX);
+    }
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_restock_take(ctl_t *ctl, const ctl_restock_t *restock)
+{
+    int        rc;
+    uint64_t   stock;
+    MYSQL_ROW  column;
+    MYSQL_RES *res;
+
+    rc = ctl_sql(ctl, &res, "SELECT stock FROM products WHERE id = %" PRIu64 " FOR UPDATE",
+                 restock->row.product_id);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    stock = column ? ctl_column_u64(column[0]) : 0;
+    mysql_free_result(res);
+
+    if (stock < restock->units) {
+        return ctl_fail(ctl, CTL_REFUSED, "product %" PRIu64 " has %" PRIu64 " units, %" PRIu64
+                        " are wanted", restock->row.product_id, stock, restock->units);
+    }
+
+    return ctl_sql(ctl, NULL, "UPDATE products SET stock = stock - %" PRIu64 " WHERE id = %"
+                   PRIu64, restock->units, restock->row.product_id);
+}
+
+
+static int
+ctl_restock_mysql(ctl_t *ctl, void *data)
+{
+    int             rc;
+    char            ref[CTL_REF_MAX + 1], actor[CTL_ACTOR_MAX];
+    char            quoted[CTL_QUOTE_MAX], by[CTL_QUOTE_MAX];
+    ctl_restock_t  *restock;
+
+    restock = data;
+
+    if ((rc = ctl_row_read(ctl, restock->activity, 1, &restock->row)) != CTL_FINE
+        || (rc = ctl_live_read(ctl, restock->activity, &restock->live)) != CTL_FINE
+        || (rc = ctl_restock_ledger(ctl, restock)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    if (restock->done_before) {
+        restock->units = 0;
+    }
+
+    rc = ctl_restock_check(ctl, restock);
+
+    if (rc != CTL_FINE || restock->units == 0) {
+        return rc;
+    }
+
+    rc = ctl_restock_take(ctl, restock);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    snprintf(ref, sizeof(ref), "restock-%" PRIu64, restock->restocks + 1);
+    ctl_actor(actor, sizeof(actor));
+    ctl_sql_quote(ctl, by, actor);
+    ctl_sql_quote(ctl, quoted, restock->ref ? restock->ref : ref);
+
+    rc = ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
+                 "kind, ref, units, actor) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
+                 ", 'restock', %s, -%" PRIu64 ", %s)", restock->activity,
+                 restock->row.product_id, restock->row.epoch, quoted, restock->units, by);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    restock->reserved += (int64_t) restock->units;
+    restock->restocked += (int64_t) restock->units;
+    restock->row.stock_limit += restock->units;
+
+    return ctl_sql(ctl, NULL, "UPDATE seckill_activities SET stock_limit = stock_limit + %"
+                   PRIu64 " WHERE id = %" PRIu64, restock->units, restock->activity);
+}
+
+
+static int
+ctl_restock_redis(ctl_t *ctl, ctl_restock_t *restock)
+{
+    int          rc;
+    char         keys[2][SK_KEY_MAX + 1], number[3][24];
+    redisReply  *reply;
+
+    ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, restock->activity, 0);
+    ctl_key(ctl, keys[1], SK_KEY_STOCK, restock->activity, 0);
+    snprintf(number[0], sizeof(number[0]), "%" PRIu64, restock->row.epoch);
+    snprintf(number[1], sizeof(number[1]), "%" PRId64, restock->reserved);
+    snprintf(number[2], sizeof(number[2]), "%" PRId64, restock->restocked);
+
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_RESTOCK, 2, (const char *[]) {
+                            keys[0], keys[1], number[0], number[1], number[2]
+                        }, 3);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
+        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
+                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        freeReplyObject(reply);
+        return rc;
+    }
+
+    restock->rev = ctl_reply_u64(reply->element[1]);
+    restock->stock = ctl_reply_u64(reply->element[2]);
+    restock->added = ctl_reply_u64(reply->element[3]);
+    freeReplyObject(reply);
+    ctl_failpoint("after_restock");
+
+    /* sold out is remembered by the nodes until they hear of it */
+    return ctl_nodes_tell(ctl);
+}
+
+
+static int
+ctl_restock_work(ctl_t *ctl, ctl_restock_t *restock)
+{
+    int  rc;
+
+    if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
+        || (rc = ctl_open_redis(ctl)) != CTL_FINE
+        || (rc = ctl_activity_lock(ctl, restock->activity)) != CTL_FINE
+        || (rc = ctl_sql_transaction(ctl, ctl_restock_mysql, restock)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    rc = ctl_restock_redis(ctl, restock);
+
+    if (rc != CTL_FINE) {
+        ctl_warn("MySQL has the units of activity %" PRIu64 ", Redis does not yet: run "
+                 "\"restock %" PRIu64 " --finish\"", restock->activity, restock->activity);
+        return CTL_PARTLY;
+    }
+
+    return ctl_activity_unlock(ctl, restock->activity);
+}
+
+
+static int
+ctl_restock_tell(ctl_t *ctl, const ctl_restock_t *restock)
+{
+    ctl_json_t  json;
+
+    if (!ctl->json) {
+        printf("activity %" PRIu64 ": %" PRIu64 " units added%s\n", restock->activity,
+               restock->added, restock->added ? "" : ", it was done before");
+        printf("  limit    %" PRId64 " units, %" PRIu64 " are left\n", restock->reserved,
+               restock->stock);
+
+        return CTL_FINE;
+    }
+
+    ctl_json_begin(ctl, &json);
+    ctl_json_map(&json, NULL);
+    ctl_json_id(&json, "activity", restock->activity);
+    ctl_json_count(&json, "added", restock->added);
+    ctl_json_count(&json, "stock_limit", (uint64_t) restock->reserved);
+    ctl_json_count(&json, "stock", restock->stock);
+    ctl_json_count(&json, "rev", restock->rev);
+    ctl_json_map_end(&json);
+
+    return ctl_json_end(&json) == 0 ? CTL_FINE : CTL_PARTLY;
+}
+
+
+static int
+ctl_restock_run(ctl_t *ctl, int argc, char **argv)
+{
+    int            opt, finish, rc;
+    ctl_restock_t  restock;
+
+    enum { CTL_OPT_FINISH = CTL_OPT, CTL_OPT_REF };
+
+    static const struct option  options[] = {
+        { "finish", no_argument,       NULL, CTL_OPT_FINISH },
+        { "ref",    required_argument, NULL, CTL_OPT_REF },
+        CTL_OPTIONS
+    };
+
+    finish = 0;
+    memset(&restock, 0, sizeof(restock));
+
+    while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
+        switch (opt) {
+
+        case CTL_OPT_FINISH:
+            finish = 1;
+            break;
+
+        case CTL_OPT_REF:
+            restock.ref = optarg;
+
+            if (strlen(optarg) == 0 || strlen(optarg) > CTL_REF_MAX
+                || strspn(optarg, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                          "0123456789._-") != strlen(optarg))
+            {
+                return ctl_usage(ctl, "not a word of 1 to %d of A-Za-z0-9._-: \"%s\"",
+                                 CTL_REF_MAX, optarg);
+            }
+
+            break;
+
+        default:
+            return ctl->exit;
+        }
+    }
+
+    if (argc - optind != (finish ? 1 : 2)) {
+        return ctl_usage(ctl, "an activity and a number of units are wanted");
+    }
+
+    if (sk_id_parse(argv[optind], strlen(argv[optind]), &restock.activity) != 0) {
+        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+    }
+
+    if (!finish && ctl_number(argv[optind + 1], 1, INT32_MAX, &restock.units) != 0) {
+        return ctl_usage(ctl, "not a number of units: \"%s\"", argv[optind + 1]);
+    }
+
+    rc = ctl_restock_work(ctl, &restock);
+
+    return rc == CTL_FINE ? ctl_restock_tell(ctl, &restock) : rc;
+}
+
+
+const ctl_verb_t  ctl_restock_verb = {
+    "restock",
+    "ID UNITS [--ref WORD]\nID --finish",
+    "add units to a sale, also while it runs",
+    "Takes units from products.stock and puts them on sale; nodes that said sold out\n"
+    "sell again within seckill_refresh.  Every run adds; a run that was cut off\n"
+    "(exit 5) is finished by --finish, which adds nothing twice.\n"
+    "\n"
+    "      --finish    bring Redis to what MySQL has booked\n"
+    "      --ref WORD  names this restock: the same word again adds nothing\n",
+    ctl_restock_run
+};

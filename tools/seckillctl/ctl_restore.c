@@ -1,0 +1,398 @@
+/*
+ * restore: rebuilds a sale in Redis from MySQL after Redis lost data.
+ *
+ * First what is left in Redis goes, in the same step with the proof that nothing
+ * of it is still on its way to MySQL.  Then MySQL begins a new epoch and is read
+ * under the activity's row lock.  Then buyers and results, and the facts last.
+ * A run that was cut off is run again: it begins another epoch.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_findings.h"
+#include "ctl_json.h"
+#include "ctl_reserve.h"
+#include "ctl_restore.h"
+#include "sk_id.h"
+
+#define CTL_JOURNALS_MAX  64
+#define CTL_GRACE_MS      1000
+
+typedef struct {
+    int          yes;
+    const char  *journals[CTL_JOURNALS_MAX];
+    size_t       njournals;
+} ctl_restore_options_t;
+
+
+static int
+ctl_restore_check(ctl_t *ctl, const ctl_restore_t *restore)
+{
+    const ctl_row_t  *row;
+
+    row = &restore->books.row;
+
+    if (!row->exists) {
+        return ctl_fail(ctl, CTL_NO, "activity %" PRIu64 " is not in seckill_activities",
+                        restore->activity);
+    }
+
+    if (row->epoch == 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " was never in Redis: preheat it",
+                        restore->activity);
+    }
+
+    if (row->status == 2) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is settled", restore->activity);
+    }
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_restore_mysql(ctl_t *ctl, void *data)
+{
+    int             rc;
+    char            actor[CTL_ACTOR_MAX], quoted[CTL_QUOTE_MAX];
+    ctl_row_t      *row;
+    ctl_restore_t  *restore;
+
+    restore = data;
+    row = &restore->books.row;
+
+    if ((rc = ctl_row_read(ctl, restore->activity, 1, row)) != CTL_FINE
+        || (rc = ctl_restore_check(ctl, restore)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    restore->epoch = row->epoch + 1;
+    ctl_actor(actor, sizeof(actor));
+    ctl_sql_quote(ctl, quoted, actor);
+
+    rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
+                 ", seq_seen = 0 WHERE id = %" PRIu64, restore->epoch, restore->activity);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    rc = ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
+                 "kind, ref, units, actor) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
+                 ", 'restore', 'redis', 0, %s)", restore->activity, row->product_id,
+                 restore->epoch, quoted);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    return ctl_books_rows(ctl, &restore->books);
+}
+
+
+/* what may still be sold; dead letters that Redis kept hold their units */
+static int
+ctl_restore_stock(ctl_t *ctl, ctl_restore_t *restore)
+{
+    size_t                i;
+    int64_t               orders;
+    const ctl_row_t      *row;
+    const ctl_person_t   *person;
+
+    row = &restore->books.row;
+    ctl_books_judge(&restore->books);
+
+    orders = 0;
+
+    for (i = 0; i < restore->books.people.n; i++) {
+        person = &restore->books.people.all[i];
+        orders += person->flags & CTL_ORDERED ? person->units : 0;
+    }
+
+    restore->stock = (int64_t) row->stock_limit - (int64_t) row->sold - (int64_t) row->returned
+                     - restore->books.dead;
+
+    if (orders > (int64_t) row->sold) {
+        ctl_warn("\"sold\" of activity %" PRIu64 " is %" PRIu64 ", its orders hold %" PRId64
+                 " units", restore->activity, row->sold, orders);
+    }
+
+    if (restore->stock < 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "MySQL has sold, returned or lost %" PRId64 " units of "
+                        "activity %" PRIu64 " too many", -restore->stock, restore->activity);
+    }
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_restore_work(ctl_t *ctl, ctl_restore_t *restore)
+{
+    int  rc;
+
+    if ((rc = ctl_books_open(ctl, &restore->books)) != CTL_FINE
+        || (rc = ctl_restore_clear(ctl, restore)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    ctl_failpoint("after_clear");
+
+    /* every order belongs to an earlier life: none is late */
+    restore->books.live.exists = 0;
+    memset(&restore->books.last, 0, sizeof(restore->books.last));
+
+    if (ctl_books_letters(ctl, &restore->books) != CTL_FINE
+        || ctl_sql_transaction(ctl, ctl_restore_mysql, restore) != CTL_FINE
+        || ctl_restore_stock(ctl, restore) != CTL_FINE
+        || ctl_restore_write(ctl, restore) != CTL_FINE
+        || ctl_reserve_opened(ctl, restore->activity, &restore->books.row, restore->epoch)
+           != CTL_FINE)
+    {
+        ctl_warn("activity %" PRIu64 " is not restored whole, nothing is sold: run it again",
+                 restore->activity);
+        return CTL_PARTLY;
+    }
+
+    if (restore->books.row.by_registration) {
+        ctl_warn("activity %" PRIu64 " is for registered users: load them into Redis again",
+                 restore->activity);
+    }
+
+    return CTL_FINE;
+}
+
+
+/* accepted purchases that neither Redis nor MySQL know any more */
+static int
+ctl_restore_vanished(ctl_t *ctl, const ctl_restore_options_t *options, uint64_t activity,
+    ctl_books_t *books, ctl_findings_t *findings)
+{
+    int     rc;
+    size_t  i;
+
+    memset(books, 0, sizeof(*books));
+    memset(findings, 0, sizeof(*findings));
+    books->grace_ms = CTL_GRACE_MS;
+
+    if (options->njournals == 0) {
+        return CTL_FINE;
+    }
+
+    rc = ctl_books_read(ctl, books, activity);
+
+    for (i = 0; i < options->njournals && rc == CTL_FINE; i++) {
+        rc = ctl_books_journal(ctl, books, options->journals[i]);
+    }
+
+    if (rc == CTL_FINE) {
+        rc = ctl_books_results(ctl, books);
+    }
+
+    if (rc == CTL_FINE) {
+        ctl_books_judge(books);
+        rc = ctl_findings_make(ctl, books, findings);
+    }
+
+    return rc;
+}
+
+
+static void
+ctl_restore_print(const ctl_restore_t *restore, const ctl_restore_options_t *options,
+    const ctl_books_t *books, const ctl_findings_t *findings)
+{
+    char                  when[CTL_TIME_MAX];
+    size_t                i, n;
+    const ctl_trace_t    *trace;
+    const ctl_finding_t  *finding;
+
+    printf("activity %" PRIu64 ": restored, epoch %" PRIu64 ", %s\n", restore->activity,
+           restore->epoch, restore->state);
+    printf("  buyers   %" PRIu64 "\n", restore->buyers);
+    printf("  stock    %" PRId64 " of %" PRIu64 " units are left\n", restore->stock,
+           restore->books.row.stock_limit);
+
+    if (options->njournals == 0) {
+        puts("  lost     not known without journals: \"reconcile ID --journal FILE...\"");
+        return;
+    }
+
+    n = 0;
+
+    for (i = 0; i < findings->n; i++) {
+        finding = &findings->all[i];
+
+        if (finding->kind != CTL_IS_VANISHED || finding->trace < 0) {
+            continue;
+        }
+
+        trace = &books->traces[finding->trace];
+        ctl_time_utc(when, (int64_t) trace->accepted_ms);
+        printf("  lost     user %" PRIu64 ", %" PRIu64 " units, epoch %" PRIu64 " seq %" PRIu64
+               ", order_no %s, accepted %s\n", finding->user, finding->units, finding->epoch,
+               finding->seq, trace->order_no, when);
+        n++;
+    }
+
+    printf("  lost     %zu accepted purchases\n", n);
+}
+
+
+static int
+ctl_restore_json(ctl_t *ctl, const ctl_restore_t *restore, const ctl_books_t *books,
+    const ctl_findings_t *findings)
+{
+    size_t                i;
+    ctl_json_t            json;
+    const ctl_trace_t    *trace;
+    const ctl_finding_t  *finding;
+
+    ctl_json_begin(ctl, &json);
+    ctl_json_map(&json, NULL);
+    ctl_json_id(&json, "activity", restore->activity);
+    ctl_json_count(&json, "epoch", restore->epoch);
+    ctl_json_count(&json, "rev", restore->rev);
+    ctl_json_text(&json, "state", restore->state);
+    ctl_json_count(&json, "buyers", restore->buyers);
+    ctl_json_count(&json, "stock", (uint64_t) restore->stock);
+    ctl_json_count(&json, "stock_limit", restore->books.row.stock_limit);
+    ctl_json_array(&json, "lost");
+
+    for (i = 0; i < findings->n; i++) {
+        finding = &findings->all[i];
+
+        if (finding->kind != CTL_IS_VANISHED || finding->trace < 0) {
+            continue;
+        }
+
+        trace = &books->traces[finding->trace];
+        ctl_json_map(&json, NULL);
+        ctl_json_id(&json, "user", finding->user);
+        ctl_json_count(&json, "units", finding->units);
+        ctl_json_count(&json, "epoch", finding->epoch);
+        ctl_json_count(&json, "seq", finding->seq);
+        ctl_json_text(&json, "order_no", trace->order_no);
+        ctl_json_count(&json, "accepted_ms", trace->accepted_ms);
+        ctl_json_map_end(&json);
+    }
+
+    ctl_json_array_end(&json);
+    ctl_json_map_end(&json);
+
+    return ctl_json_end(&json) == 0 ? CTL_FINE : CTL_PARTLY;
+}
+
+
+static int
+ctl_restore_locked(ctl_t *ctl, const ctl_restore_options_t *options, uint64_t activity)
+{
+    int             rc;
+    ctl_books_t     books;
+    ctl_restore_t   restore;
+    ctl_findings_t  findings;
+
+    memset(&restore, 0, sizeof(restore));
+    memset(&books, 0, sizeof(books));
+    memset(&findings, 0, sizeof(findings));
+    restore.activity = restore.books.activity = activity;
+    strcpy(restore.state, "open");
+
+    rc = ctl_row_read(ctl, activity, 0, &restore.books.row);
+
+    if (rc == CTL_FINE
+        && (rc = ctl_restore_check(ctl, &restore)) == CTL_FINE
+        && (rc = ctl_confirm(ctl, options->yes, activity, "What Redis holds of the sale is "
+                             "replaced by what MySQL holds")) == CTL_FINE
+        && (rc = ctl_restore_work(ctl, &restore)) == CTL_FINE)
+    {
+        rc = ctl_restore_vanished(ctl, options, activity, &books, &findings);
+
+        if (ctl->json) {
+            rc = ctl_restore_json(ctl, &restore, &books, &findings) == CTL_FINE ? rc
+                                                                               : CTL_PARTLY;
+        } else {
+            ctl_restore_print(&restore, options, &books, &findings);
+        }
+    }
+
+    ctl_findings_free(&findings);
+    ctl_books_free(&books);
+    ctl_books_free(&restore.books);
+
+    return rc;
+}
+
+
+static int
+ctl_restore_run(ctl_t *ctl, int argc, char **argv)
+{
+    int                     opt, rc;
+    uint64_t                activity;
+    ctl_restore_options_t   restore;
+
+    enum { CTL_OPT_YES = CTL_OPT, CTL_OPT_JOURNAL };
+
+    static const struct option  options[] = {
+        { "journal", required_argument, NULL, CTL_OPT_JOURNAL },
+        { "yes",     no_argument,       NULL, CTL_OPT_YES },
+        CTL_OPTIONS
+    };
+
+    memset(&restore, 0, sizeof(restore));
+
+    while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
+        if (opt == '?') {
+            return ctl->exit;
+        }
+
+        if (opt == CTL_OPT_YES) {
+            restore.yes = 1;
+
+        } else if (restore.njournals < CTL_JOURNALS_MAX) {
+            restore.journals[restore.njournals++] = optarg;
+        }
+    }
+
+    if (argc - optind < 1 || (argc - optind > 1 && restore.njournals == 0)) {
+        return ctl_usage(ctl, "one activity is wanted");
+    }
+
+    if (sk_id_parse(argv[optind], strlen(argv[optind]), &activity) != 0) {
+        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+    }
+
+    while (++optind < argc) {
+        if (restore.njournals == CTL_JOURNALS_MAX) {
+            return ctl_usage(ctl, "more than %d journals", CTL_JOURNALS_MAX);
+        }
+
+        restore.journals[restore.njournals++] = argv[optind];
+    }
+
+    if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
+        || (rc = ctl_open_redis(ctl)) != CTL_FINE
+        || (rc = ctl_activity_lock(ctl, activity)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    return ctl_restore_locked(ctl, &restore, activity);
+}
+
+
+const ctl_verb_t  ctl_restore_verb = {
+    "restore",
+    "ID [--journal FILE...] [--yes]",
+    "rebuild a sale in Redis from MySQL after Redis lost data",
+    "Writes facts, remaining units, buyers and results, and begins a new epoch.\n"
+    "Refused (exit 4) while purchases are unread or pending, and for a sale that is open\n"
+    "with nothing missing.  Journals tell which accepted purchases are lost; \"reconcile\"\n"
+    "with the same journals queues them again or gives them up.\n"
+    "\n"
+    "      --journal FILE  lines of accepted purchases; more files may follow\n"
+    "      --yes           do not ask\n",
+    ctl_restore_run
+};
