@@ -187,15 +187,15 @@ temporary file
 --- pipelined_requests eval
 [map { ($_, "GET /seckill/result/1001") }
     "POST /seckill/1001\nGET /x", "POST /seckill/0\nGET /x", "PUT /seckill/1001\nGET /x", "POST /seckill/1002\nGET /x",
-    "POST /seckill/1003\n{    }", "POST /seckill/1003\nGET /x", "POST /seckill/1004\nGET /x", "POST /seckill/999\nGET /x",
-    "POST /seckill/1005\n{    }", "POST /seckill/1006\n{    }", "POST /seckill/1001\nGET /x", "POST /seckill/result/1001\nGET /x"]
+    "POST /seckill/1003\n{    }", "POST /seckill/1004\nGET /x", "POST /seckill/999\nGET /x",
+    "POST /seckill/1005\n{    }", "POST /seckill/1006\n{    }", "POST /seckill/1006\nGET /x", "POST /seckill/1001\nGET /x", "POST /seckill/result/1001\nGET /x"]
 --- more_headers eval
 [map { ($_, $::Alice) } "X-None: 1", ($::Alice) x 11]
 --- error_code eval
-[401, 200, 404, 200, 405, 200, 200, 200, 200, 200, 200, 200, 503, 200, 200, 200, 200, 200, 200, 200, 400, 200, 405, 200]
+[401, 200, 404, 200, 405, 200, 200, 200, 200, 200, 503, 200, 200, 200, 200, 200, 200, 200, 200, 200, 400, 200, 405, 200]
 --- response_body_like eval
 [map { ($_, qr/"code":40006,/) } map {qr/"code":$_,/}
-     40100, 40400, 40500, 40001, 40005, 40003, 50303, 40001, 40002, 40007, 40000, 40500]
+     40100, 40400, 40500, 40001, 40005, 50303, 40001, 40002, 40007, 40003, 40000, 40500]
 --- redis_check
 SCARD seckill:order_users:{1001} => 0
 
