@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -39,6 +40,48 @@ skb_log_level_parse(const char *text, skb_level_e *level)
     }
 
     return -1;
+}
+
+
+/*
+ * The file takes the place of standard error, which also what libraries and
+ * sanitizers write there follows.
+ */
+int
+skb_log_file(const char *path)
+{
+    int         fd;
+    static int  first = -1;             /* standard error, once a file took its place */
+
+    if (path[0] == '\0' && first == -1) {
+        return 0;
+    }
+
+    if (first == -1) {
+        first = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+
+        if (first == -1) {
+            return errno;
+        }
+    }
+
+    fd = path[0] == '\0' ? fcntl(first, F_DUPFD_CLOEXEC, 3)
+                         : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+
+    if (fd == -1) {
+        return errno;
+    }
+
+    if (dup2(fd, STDERR_FILENO) == -1) {
+        int  failed = errno;
+
+        close(fd);
+        return failed;
+    }
+
+    close(fd);
+
+    return 0;
 }
 
 

@@ -23,6 +23,12 @@ void skb_log_level(skb_level_e level);
 int skb_log_level_parse(const char *text, skb_level_e *level);
 
 /*
+ * From now on lines go to this file, opened anew each time; "" is standard
+ * error as it was at first.  Returns 0, or an error number: nothing has changed.
+ */
+int skb_log_file(const char *path);
+
+/*
  * msg is put in quotes; fmt and its arguments make the rest of the line: pairs
  * like "activity=%" PRIu64 " error=%s".  Text that others chose goes through
  * skb_log_quote() first.  Lines are cut at 1 KiB.  errno is kept.

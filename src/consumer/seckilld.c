@@ -1,7 +1,7 @@
 /*
  * seckilld: makes orders in MySQL out of the purchases that nginx accepted
  * into Redis, and tells the buyers.  main() owns options, signals, and the
- * order of start and stop; the work is done by skd_worker.
+ * order of start and stop; the work is done by the threads of skd_service.
  *
  * No signal interrupts the work: every thread blocks them all, and main()
  * fetches them one by one.
@@ -20,10 +20,10 @@
 
 #include "skb_config.h"
 #include "skb_log.h"
+#include "skd.h"
 #include "skd_failpoint.h"
 #include "skd_notify.h"
-#include "skd_stop.h"
-#include "skd_worker.h"
+#include "skd_service.h"
 
 #define SKD_CONF_PATH  "/etc/seckill/seckilld.conf"
 
@@ -41,7 +41,7 @@ typedef struct {
 } skd_options_t;
 
 static skb_config_t  skd_config;
-static skd_worker_t  skd_workers[SKB_WORKERS_MAX];
+static skb_config_t  skd_next;          /* being read */
 
 static const char  skd_help[] =
     "Usage: seckilld [-c FILE] [-t]\n"
@@ -54,8 +54,9 @@ static const char  skd_help[] =
     "      --version      print the version and exit\n"
     "  -h, --help         print this and exit\n"
     "\n"
-    "Signals: TERM and INT finish the current batch and exit.  HUP and USR1 are\n"
-    "ignored.\n"
+    "Signals: TERM and INT finish the current batch and exit.  HUP reads the\n"
+    "settings again; when they are wrong the old ones stay.  USR1 opens the log\n"
+    "file again.\n"
     "\n"
     "Exit codes:\n"
     "  0  told to stop, or -t found the settings good\n"
@@ -118,6 +119,21 @@ skd_parse_options(skd_options_t *options, int argc, char **argv)
 }
 
 
+/* Also opens a log file anew, after somebody has moved it away. */
+static void
+skd_apply_log(void)
+{
+    int  rc = skb_log_file(skd_config.log_file);
+
+    skb_log_level(skd_config.log_level);
+
+    if (rc != 0) {
+        skb_log(SKB_ERROR, "log file can't be opened, lines go where they went",
+                "file=%s error=\"%s\"", skd_config.log_file, strerror(rc));
+    }
+}
+
+
 /* Returns -1 to go on, or the exit code. */
 static int
 skd_read_config(const skd_options_t *options)
@@ -138,7 +154,7 @@ skd_read_config(const skd_options_t *options)
         return SKD_EXIT_FINE;
     }
 
-    skb_log_level(skd_config.log_level);
+    skd_apply_log();
 
     if (skd_config.warning[0] != '\0') {
         skb_log(SKB_WARN, "settings", "warning=%s",
@@ -168,38 +184,94 @@ skd_take_signals(sigset_t *signals)
 }
 
 
-/* Returns how many run, which is less than asked for only after a line in the log. */
-static unsigned
-skd_start_workers(skd_stop_t *stop)
+/* A bad file changes nothing; a good one takes over between two batches. */
+static int
+skd_reload(const skd_options_t *options)
 {
-    int       rc;
-    unsigned  n;
+    char  error[SKB_ERROR_MAX], quoted[SKB_ERROR_MAX];
 
-    for (n = 0; n < skd_config.consumer.workers; n++) {
-        rc = skd_worker_start(&skd_workers[n], n + 1, &skd_config, stop);
-
-        if (rc != 0) {
-            skb_log(SKB_ERROR, "worker can't start", "worker=%u error=\"%s\"", n + 1,
-                    strerror(rc));
-            break;
-        }
+    if (skb_config_load(&skd_next, options->conf_path, error, sizeof(error)) != 0) {
+        skb_log(SKB_ERROR, "settings are wrong, the old ones stay", "error=%s",
+                skb_log_quote(quoted, sizeof(quoted), error));
+        return 0;
     }
 
-    return n;
+    if (memcmp(&skd_next, &skd_config, sizeof(skd_next)) == 0) {
+        skb_log_msg(SKB_DEBUG, "settings are the same");
+        return 0;
+    }
+
+    skd_notify("RELOADING=1");
+    skd_service_stop();
+    memcpy(&skd_config, &skd_next, sizeof(skd_config));
+    skd_apply_log();
+
+    if (skd_service_start(&skd_config) != 0) {
+        return -1;
+    }
+
+    skb_log(SKB_NOTICE, "settings are in use", "file=%s workers=%u batch=%u",
+            skb_log_quote(quoted, sizeof(quoted), options->conf_path),
+            skd_config.consumer.workers, skd_config.consumer.batch);
+    skd_notify("READY=1");
+
+    return 0;
 }
 
 
-/* Until TERM or INT; returns the signal. */
+/* The next signal, or 0 when it is time to tell the watchdog. */
 static int
-skd_wait_for_end(const sigset_t *signals)
+skd_wait_signal(const sigset_t *signals, uint64_t watchdog_us)
 {
-    int  number;
+    int              number;
+    struct timespec  wait;
 
-    for ( ;; ) {
+    if (watchdog_us == 0) {
         number = sigwaitinfo(signals, NULL);
 
-        if (number == SIGTERM || number == SIGINT) {
+    } else {
+        wait.tv_sec = (time_t) (watchdog_us / 3 / 1000000);
+        wait.tv_nsec = (long) (watchdog_us / 3 % 1000000) * 1000;
+        number = sigtimedwait(signals, NULL, &wait);
+    }
+
+    return number > 0 ? number : 0;
+}
+
+
+/* Until TERM or INT; returns the signal, or 0 when threads could not start again. */
+static int
+skd_serve(const skd_options_t *options, const sigset_t *signals)
+{
+    int       number;
+    uint64_t  watchdog_us = skd_notify_watchdog();
+
+    for ( ;; ) {
+        if (watchdog_us > 0 && skd_service_healthy()) {
+            skd_notify("WATCHDOG=1");
+        }
+
+        number = skd_wait_signal(signals, watchdog_us);
+
+        switch (number) {
+
+        case SIGTERM:
+        case SIGINT:
             return number;
+
+        case SIGHUP:
+            if (skd_reload(options) != 0) {
+                return 0;
+            }
+
+            break;
+
+        case SIGUSR1:
+            skd_apply_log();
+            break;
+
+        default:
+            break;
         }
     }
 }
@@ -209,9 +281,7 @@ int
 main(int argc, char **argv)
 {
     int            rc, number;
-    unsigned       workers;
     sigset_t       signals;
-    skd_stop_t     stop;
     skd_options_t  options;
 
     skd_take_signals(&signals);
@@ -232,35 +302,27 @@ main(int argc, char **argv)
         return SKD_EXIT_USAGE;
     }
 
-    if (mysql_library_init(0, NULL, NULL) != 0 || skd_stop_init(&stop) != 0) {
-        skb_log_msg(SKB_ERROR, "out of memory");
+    if (mysql_library_init(0, NULL, NULL) != 0 || skd_service_start(&skd_config) != 0) {
+        skb_log_msg(SKB_ERROR, "seckilld can't start");
         return SKD_EXIT_SYSTEM;
     }
 
-    workers = skd_start_workers(&stop);
-    rc = workers == skd_config.consumer.workers ? SKD_EXIT_FINE : SKD_EXIT_SYSTEM;
+    skb_log(SKB_NOTICE, "seckilld is up", "version=%s hiredis=%d.%d.%d mysql_client=%s "
+            "workers=%u batch=%u pid=%d", SECKILL_VERSION, HIREDIS_MAJOR, HIREDIS_MINOR,
+            HIREDIS_PATCH, mysql_get_client_info(), skd_config.consumer.workers,
+            skd_config.consumer.batch, (int) getpid());
 
-    if (rc == SKD_EXIT_FINE) {
-        skb_log(SKB_NOTICE, "seckilld is up", "version=%s hiredis=%d.%d.%d mysql_client=%s "
-                "workers=%u batch=%u pid=%d", SECKILL_VERSION, HIREDIS_MAJOR, HIREDIS_MINOR,
-                HIREDIS_PATCH, mysql_get_client_info(), workers, skd_config.consumer.batch,
-                (int) getpid());
+    skd_notify("READY=1");
+    number = skd_serve(&options, &signals);
+    skd_notify("STOPPING=1");
+    skb_log(SKB_NOTICE, "seckilld stops", "signal=%d", number);
 
-        skd_notify("READY=1");
-        number = skd_wait_for_end(&signals);
-        skd_notify("STOPPING=1");
-        skb_log(SKB_NOTICE, "seckilld stops", "signal=%d", number);
+    if (number != 0) {
+        skd_service_stop();
     }
 
-    skd_stop_all(&stop);
-
-    while (workers > 0) {
-        skd_worker_join(&skd_workers[--workers]);
-    }
-
-    skd_stop_done(&stop);
     mysql_library_end();
     skb_log_msg(SKB_NOTICE, "seckilld is down");
 
-    return rc;
+    return number != 0 ? SKD_EXIT_FINE : SKD_EXIT_SYSTEM;
 }

@@ -55,3 +55,16 @@ skd_notify(const char *state)
         close(fd);
     }
 }
+
+
+uint64_t
+skd_notify_watchdog(void)
+{
+    const char  *text = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+
+    if (text == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long) getpid())) {
+        return 0;
+    }
+
+    return strtoull(text, NULL, 10);
+}

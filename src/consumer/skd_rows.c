@@ -82,6 +82,10 @@ skd_rows_run(skd_writer_t *writer, MYSQL_RES **res)
 
     writer->used_ms = skd_now_ms();
 
+    if (writer->beat_ms != NULL) {
+        atomic_store_explicit(writer->beat_ms, writer->used_ms, memory_order_relaxed);
+    }
+
     if (res != NULL && rows != NULL) {
         *res = rows;
         return SKD_OK;

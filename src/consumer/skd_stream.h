@@ -17,6 +17,26 @@
 
 #define SKD_STREAM_ID_MAX  48           /* "ms-seq", NUL included */
 
+/* What the keeper knows of the activity; the workers have no part in it. */
+typedef struct {
+    int       has_facts;                /* in Redis */
+    char      state[12];
+    uint64_t  epoch;
+    uint64_t  seq;
+    uint64_t  end_ms;                   /* epoch milliseconds */
+
+    int       has_row;                  /* in MySQL */
+    int       ended;                    /* status 2 */
+    uint64_t  row_epoch;
+    uint64_t  seq_seen;
+
+    int       lost;                     /* lost data: the alarm was raised */
+    int       settled;                  /* nothing is left to do */
+    int       refused;                  /* to settle it: said so */
+    int64_t   settle_ms;                /* not before */
+    int       released;                 /* cancelled units are on sale again */
+} skd_care_t;
+
 typedef struct {
     uint64_t       activity;
     char           key[SK_KEY_MAX + 1];         /* the orders stream */
@@ -34,6 +54,8 @@ typedef struct {
     int64_t        tend_ms;             /* facts and trimming are due */
     uint64_t       start_ms;            /* epoch milliseconds, 0: not known */
     int            begun;               /* MySQL has status 1 or more */
+
+    skd_care_t     care;
 } skd_stream_t;
 
 /* Who reads: the connection and the names. */

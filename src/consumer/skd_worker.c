@@ -7,9 +7,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "skb_log.h"
 #include "skd_failpoint.h"
+#include "skd_notify.h"
 #include "skd_stats.h"
 #include "skd_store.h"
 #include "skd_worker.h"
@@ -457,6 +459,7 @@ skd_worker_start(skd_worker_t *worker, unsigned number, const skb_config_t *conf
     snprintf(worker->reader.name, sizeof(worker->reader.name), "%s-%u",
              config->consumer.name, number);
 
+    worker->writer.beat_ms = &worker->beat_ms;
     skd_worker_beat(worker);
     skd_link_init(&worker->redis_link, "redis", number);
     skd_link_init(&worker->mysql_link, "mysql", number);
@@ -483,6 +486,17 @@ skd_worker_start(skd_worker_t *worker, unsigned number, const skb_config_t *conf
 void
 skd_worker_join(skd_worker_t *worker)
 {
-    pthread_join(worker->thread, NULL);
+    struct timespec  until;
+
+    /* a long statement is no hang: the service manager hears of us meanwhile */
+    do {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+
+        if (skd_notify_watchdog() > 0) {
+            skd_notify("WATCHDOG=1");
+        }
+    } while (pthread_timedjoin_np(worker->thread, NULL, &until) == ETIMEDOUT);
+
     skd_worker_free(worker);
 }

@@ -9,6 +9,8 @@
 #define _SKD_WRITER_H_INCLUDED_
 
 #include <mysql.h>
+#include <stdatomic.h>
+#include <stdint.h>
 
 #include "skb_config.h"
 #include "skb_mysql.h"
@@ -19,6 +21,7 @@ typedef struct {
     MYSQL              *mysql;          /* NULL: not connected */
     skd_sql_t           sql;
     int64_t             used_ms;        /* when the connection last answered */
+    atomic_int_least64_t  *beat_ms;     /* the same, for who watches the thread, or NULL */
     skb_mysql_class_e   class;          /* of the last failure */
     char                error[SKD_ERROR_MAX];
 } skd_writer_t;

@@ -35,16 +35,20 @@ ngx_http_seckill_stream_open(ngx_http_request_t *r,
 
 
 ngx_int_t
-ngx_http_seckill_stream_heartbeat(ngx_http_request_t *r)
+ngx_http_seckill_stream_heartbeat(ngx_http_request_t *r,
+    ngx_http_seckill_waiter_t *waiter)
 {
     ngx_buf_t  *b;
 
-    /* a buffer that the core frees: a stream of hours must not grow */
-
-    b = ngx_calloc_buf(r->pool);
-    if (b == NULL) {
-        return NGX_ERROR;
+    if (r->connection->buffered || r->buffered) {
+        /* the client does not read: it needs no sign of life */
+        return NGX_OK;
     }
+
+    /* all is out, this buffer too: a stream of hours must not grow */
+
+    b = &waiter->beat;
+    ngx_memzero(b, sizeof(ngx_buf_t));
 
     b->pos = (u_char *) ":\n\n";
     b->last = b->pos + 3;

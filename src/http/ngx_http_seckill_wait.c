@@ -239,7 +239,7 @@ ngx_http_seckill_hold_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     }
 
     if (waiter->stream) {
-        rc = waiter->opened ? ngx_http_seckill_stream_heartbeat(r)
+        rc = waiter->opened ? ngx_http_seckill_stream_heartbeat(r, waiter)
                             : ngx_http_seckill_stream_open(r, ctx);
 
         if (rc == NGX_ERROR) {

@@ -22,6 +22,7 @@ struct ngx_http_seckill_waiter_s {
     ngx_msec_t                until;        /* of a long poll */
     ngx_event_t               timer;        /* its end, or the next heartbeat */
     sk_result_t               result;       /* pushed */
+    ngx_buf_t                 beat;         /* the heartbeat of a stream */
     unsigned                  pushed:1;
     unsigned                  silent:1;     /* no push can be relied on */
     unsigned                  stream:1;     /* server-sent events */
@@ -43,7 +44,8 @@ ngx_int_t ngx_http_seckill_stream_open(ngx_http_request_t *r,
 void ngx_http_seckill_stream_writer(ngx_http_request_t *r);
 
 /* A comment that keeps proxies from closing an idle connection. */
-ngx_int_t ngx_http_seckill_stream_heartbeat(ngx_http_request_t *r);
+ngx_int_t ngx_http_seckill_stream_heartbeat(ngx_http_request_t *r,
+    ngx_http_seckill_waiter_t *waiter);
 
 /* The verdict as the last event. */
 ngx_int_t ngx_http_seckill_stream_end(ngx_http_request_t *r,

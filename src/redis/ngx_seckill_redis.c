@@ -214,11 +214,12 @@ ngx_seckill_redis_exit(void)
         return;
     }
 
+    /* what ends with one client may still look at another: freed last */
+
     for (q = ngx_queue_head(&ngx_seckill_redis_clients);
          q != ngx_queue_sentinel(&ngx_seckill_redis_clients);
-         q = next)
+         q = ngx_queue_next(q))
     {
-        next = ngx_queue_next(q);
         redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
 
         /* calls that end here must not start new ones */
@@ -231,6 +232,14 @@ ngx_seckill_redis_exit(void)
         if (redis->subscriber.redis) {
             ngx_seckill_redis_conn_exit(&redis->subscriber);
         }
+    }
+
+    for (q = ngx_queue_head(&ngx_seckill_redis_clients);
+         q != ngx_queue_sentinel(&ngx_seckill_redis_clients);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
 
         ngx_free(redis->addr.sockaddr);
         ngx_free(redis->addr.name.data);

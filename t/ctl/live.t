@@ -19,8 +19,8 @@ my $pid = fork // die "fork: $!";
 if (!$pid) {
     $c->{redis}{client} = $c->t->redis_client($c->{redis});
     my $user = 0;
-    while (!-e $stop && $user < 9_000) {
-        select undef, undef, undef, 0.01;
+    while (!-e $stop && $user < 30_000) {
+        select undef, undef, undef, 0.03;
         my $n = -e "$stop.fast" ? 1 : 20;
         $c->buy($id, map { [ $_, 1 + $_ % 3 ] } $user + 1 .. $user + $n);
         $user += $n;

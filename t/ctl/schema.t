@@ -45,8 +45,8 @@ my %keys = (
         'idx_status(status)',
     ],
     seckill_orders => [
-        'PRIMARY(id)', 'idx_activity_id(activity_id)', 'uk_order_no(order_no)',
-        'uk_purchase(activity_id,epoch,seq)', 'uk_user_activity(user_id,activity_id)',
+        'PRIMARY(id)', 'idx_activity_id(activity_id)', 'idx_unpaid(status,created_at)',
+        'uk_order_no(order_no)', 'uk_purchase(activity_id,epoch,seq)', 'uk_user_activity(user_id,activity_id)',
     ],
     seckill_records => [
         'PRIMARY(id)', 'idx_activity_id(activity_id)', 'uk_user_activity(user_id,activity_id)',
@@ -80,6 +80,14 @@ my $nullable = $dbh->selectcol_arrayref(
         . 'AND is_nullable = "YES" ORDER BY column_name');
 is_deeply($nullable, [qw(applied_at created_at updated_at)],
     'only the times of a row may be null');
+
+# a run that died before it wrote down what it had done is run again
+{
+    $dbh->do('DELETE FROM seckill_schema WHERE version > 2');
+    my ($exit, undef, $err) = $c->ctl('schema', 'apply', '--dir', $sql);
+    is($exit, 0, 'columns and keys that are there already are fine') or diag($err);
+    is($c->column('SELECT COUNT(*) FROM seckill_schema'), scalar @files, '... and recorded');
+}
 
 # a sale's promises, asked of the tables themselves
 {

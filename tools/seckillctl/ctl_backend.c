@@ -255,15 +255,18 @@ ctl_sql_failed(ctl_t *ctl)
 
 
 static int
-ctl_sql_run(ctl_t *ctl, const char *statement, unsigned fine)
+ctl_sql_run(ctl_t *ctl, const char *statement, int again)
 {
     MYSQL      *mysql;
+    unsigned    number;
     MYSQL_RES  *res;
 
     mysql = ctl->backend->mysql;
 
     if (mysql_real_query(mysql, statement, (unsigned long) strlen(statement)) != 0) {
-        return fine && mysql_errno(mysql) == fine ? CTL_FINE : ctl_sql_failed(ctl);
+        number = mysql_errno(mysql);
+        return again && (number == ER_DUP_FIELDNAME || number == ER_DUP_KEYNAME)
+               ? CTL_FINE : ctl_sql_failed(ctl);
     }
 
     /* rows nobody asked for must be taken off the line all the same */
@@ -287,7 +290,7 @@ ctl_sql_text(ctl_t *ctl, const char *statement)
 int
 ctl_sql_again(ctl_t *ctl, const char *statement)
 {
-    return ctl_sql_run(ctl, statement, ER_DUP_FIELDNAME);
+    return ctl_sql_run(ctl, statement, 1);
 }
 
 

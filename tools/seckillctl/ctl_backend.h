@@ -53,7 +53,7 @@ int ctl_sql(ctl_t *ctl, MYSQL_RES **res, const char *fmt, ...)
 /* One statement of any length that yields no rows; as ctl_sql(). */
 int ctl_sql_text(ctl_t *ctl, const char *statement);
 
-/* The same; columns that the statement adds and that are there already are fine. */
+/* The same; columns and keys that the statement adds and that are there are fine. */
 int ctl_sql_again(ctl_t *ctl, const char *statement);
 
 /*

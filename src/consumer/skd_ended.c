@@ -1,0 +1,119 @@
+/*
+ * Sales that have ended settle themselves, once nothing of them is unread,
+ * pending or dead.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "skb_log.h"
+#include "skb_mysql.h"
+#include "skb_settle.h"
+#include "skd_keeper.h"
+
+#define SKD_SETTLE_WAIT_MS     1000     /* until the queue is looked at again */
+#define SKD_SETTLE_REFUSED_MS  30000    /* until somebody has looked, maybe */
+
+
+/* Due: ended and not settled, or settled and gone from Redis, but still registered. */
+static int
+skd_ended_due(const skd_keeper_t *keeper, const skd_care_t *care)
+{
+    if (!care->has_row || skd_now_ms() < care->settle_ms) {
+        return 0;
+    }
+
+    if (!care->has_facts) {
+        return care->ended;
+    }
+
+    return !care->settled && care->end_ms > 0
+           && keeper->now_ms > care->end_ms + keeper->config->consumer.settle_after_ms;
+}
+
+
+static skd_rc_e
+skd_ended_failed(skd_keeper_t *keeper, skb_settle_e how, const skb_settle_t *settle)
+{
+    if (how == SKB_SETTLE_REDIS_LOST) {
+        keeper->reader.class = SKB_REDIS_LOST;
+        snprintf(keeper->reader.error, sizeof(keeper->reader.error), "%.200s", settle->error);
+        return SKD_REDIS_LOST;
+    }
+
+    snprintf(keeper->writer.error, sizeof(keeper->writer.error), "%.200s", settle->error);
+
+    return skb_mysql_class(keeper->writer.mysql) == SKB_MYSQL_CONFLICT ? SKD_CONFLICT
+                                                                       : SKD_MYSQL_LOST;
+}
+
+
+static skd_rc_e
+skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
+{
+    char           quoted[SKD_ERROR_MAX];
+    skd_care_t    *care = &stream->care;
+    skb_settle_e   how;
+    skb_settle_t   settle;
+
+    how = skb_settle(keeper->reader.redis, keeper->writer.mysql, keeper->config,
+                     stream->activity, "seckilld", &settle);
+
+    care->settle_ms = skd_now_ms() + SKD_SETTLE_WAIT_MS;
+
+    switch (how) {
+
+    case SKB_SETTLE_DONE:
+        skd_count(SKD_COUNT_SETTLED, 1);
+        skb_log(SKB_NOTICE, "sale is settled",
+                "activity=%" PRIu64 " sold=%" PRIu64 " unsold=%" PRIu64, stream->activity,
+                settle.sold, settle.unsold);
+        care->settled = 1;
+        return SKD_OK;
+
+    case SKB_SETTLE_ALREADY:
+        care->settled = 1;
+        return SKD_OK;
+
+    case SKB_SETTLE_WAIT:
+        return SKD_OK;
+
+    case SKB_SETTLE_REFUSED:
+        care->settle_ms = skd_now_ms() + SKD_SETTLE_REFUSED_MS;
+
+        if (!care->refused) {
+            care->refused = 1;
+            skb_log(SKB_ERROR, "sale can't be settled", "activity=%" PRIu64 " error=%s",
+                    stream->activity, skb_log_quote(quoted, sizeof(quoted), settle.error));
+        }
+
+        return SKD_OK;
+
+    default:
+        return skd_ended_failed(keeper, how, &settle);
+    }
+}
+
+
+skd_rc_e
+skd_keeper_settle(skd_keeper_t *keeper)
+{
+    skd_rc_e       rc = SKD_OK;
+    skd_stream_t  *stream;
+
+    for (size_t i = 0; i < keeper->activities.count && !skd_stopping(keeper->stop); i++) {
+        stream = &keeper->activities.streams[i];
+
+        if (!skd_ended_due(keeper, &stream->care)) {
+            continue;
+        }
+
+        rc = skd_ended_settle(keeper, stream);
+
+        if (rc == SKD_REDIS_LOST || rc == SKD_MYSQL_LOST) {
+            return rc;
+        }
+    }
+
+    return rc;
+}

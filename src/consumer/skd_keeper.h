@@ -1,0 +1,64 @@
+/*
+ * The keeper: a thread with connections of its own for everything that is not
+ * the queue, so that no order waits for it.  Lost results, lost data, unpaid
+ * orders, sales that have ended, and the picture of the backlog.  Says nothing
+ * about servers that are down: the workers do.
+ */
+
+#ifndef _SKD_KEEPER_H_INCLUDED_
+#define _SKD_KEEPER_H_INCLUDED_
+
+#include <pthread.h>
+
+#include "skd_activities.h"
+#include "skd_stats.h"
+#include "skd_stop.h"
+#include "skd_writer.h"
+
+typedef struct {
+    pthread_t            thread;
+    const skb_config_t  *config;
+    skd_stop_t          *stop;
+
+    skd_reader_t         reader;
+    skd_writer_t         writer;
+    skd_backoff_t        redis_backoff;
+    skd_backoff_t        mysql_backoff;
+
+    skd_activities_t     activities;
+    skd_backlog_t       *backlogs;      /* SKD_BACKLOGS_MAX of them */
+    int64_t              tick_ms;       /* the slow part is due */
+    uint64_t             now_ms;        /* Redis' clock at the tick, epoch milliseconds */
+    int64_t              warned_ms;     /* of the last warning about a duty */
+} skd_keeper_t;
+
+/* Starts the thread.  Returns 0, or an error number. */
+int skd_keeper_start(skd_keeper_t *keeper, const skb_config_t *config, skd_stop_t *stop);
+
+/* Waits for its end, which the wish to stop brings, and gives all back. */
+void skd_keeper_join(skd_keeper_t *keeper);
+
+/*
+ * Its duties; each returns SKD_OK, or what to do about the connections.  What
+ * concerns one activity alone is said in the log and tried again.
+ */
+
+/* Answers buyers whose result is not in Redis any more. */
+skd_rc_e skd_keeper_lookup(skd_keeper_t *keeper);
+
+/* Reads facts and rows, remembers each seq, and pauses a sale that lost data. */
+skd_rc_e skd_keeper_watch(skd_keeper_t *keeper);
+
+/* Settles sales that have ended. */
+skd_rc_e skd_keeper_settle(skd_keeper_t *keeper);
+
+/* Cancels orders that nobody paid. */
+skd_rc_e skd_keeper_unpaid(skd_keeper_t *keeper);
+
+/* Draws the picture of the backlog. */
+skd_rc_e skd_keeper_backlog(skd_keeper_t *keeper);
+
+/* Raises "rev" of the control hash: the nodes read their facts again. */
+skd_rc_e skd_keeper_raise(skd_keeper_t *keeper);
+
+#endif /* _SKD_KEEPER_H_INCLUDED_ */

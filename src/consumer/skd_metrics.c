@@ -1,0 +1,168 @@
+/*
+ * The text of Prometheus: counters and latencies of skd_stats, the backlog as
+ * the keeper saw it.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skd.h"
+#include "skd_http.h"
+#include "skd_stats.h"
+
+typedef struct {
+    const char  *metric;
+    const char  *labels;
+    const char  *help;                  /* NULL: the same metric as the one before */
+} skd_count_name_t;
+
+static const skd_count_name_t  skd_count_names[SKD_COUNTS] = {
+#define SKD_COUNT(name, metric, labels, help)  { metric, labels, help },
+#include "skd_counts_x.h"
+#undef SKD_COUNT
+};
+
+
+static void
+skd_metrics_head(FILE *out, const char *metric, const char *type, const char *help)
+{
+    fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric, help, metric, type);
+}
+
+
+static void
+skd_metrics_counts(FILE *out)
+{
+    for (int i = 0; i < SKD_COUNTS; i++) {
+        const skd_count_name_t  *name = &skd_count_names[i];
+
+        if (name->help != NULL) {
+            skd_metrics_head(out, name->metric, "counter", name->help);
+        }
+
+        fprintf(out, "%s%s %" PRIu64 "\n", name->metric, name->labels,
+                skd_counted((skd_count_e) i));
+    }
+}
+
+
+static void
+skd_metrics_histogram(FILE *out, skd_time_e time, const char *metric, const char *help)
+{
+    uint64_t  buckets[SKD_TIME_BUCKETS], sum_us, n = 0;
+
+    skd_times(time, buckets, &sum_us);
+    skd_metrics_head(out, metric, "histogram", help);
+
+    for (size_t i = 0; i < SKD_TIME_BUCKETS; i++) {
+        n += buckets[i];
+
+        if (i < SKD_TIME_BUCKETS - 1) {
+            fprintf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", metric, skd_time_bound(i), n);
+        } else {
+            fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", metric, n);
+        }
+    }
+
+    fprintf(out, "%s_sum %.6f\n%s_count %" PRIu64 "\n", metric, (double) sum_us / 1e6, metric,
+            n);
+}
+
+
+static int64_t
+skd_backlog_value(const skd_backlog_t *backlog, size_t which)
+{
+    const int64_t  values[] = { backlog->unread, backlog->pending, backlog->dead,
+                                backlog->oldest_ms };
+
+    return values[which];
+}
+
+
+/* What is not known is not shown. */
+static void
+skd_metrics_backlogs(FILE *out, const skd_backlog_t *backlogs, size_t n)
+{
+    static const char *const  names[][2] = {
+        { "seckilld_unread", "Purchases that no consumer has read." },
+        { "seckilld_pending", "Purchases read and not settled." },
+        { "seckilld_dead_letters", "Dead letters that are open." },
+        { "seckilld_oldest_age_seconds", "Age of the oldest purchase not settled." }
+    };
+
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        skd_metrics_head(out, names[k][0], "gauge", names[k][1]);
+
+        for (size_t i = 0; i < n; i++) {
+            int64_t  value = skd_backlog_value(&backlogs[i], k);
+
+            if (value < 0) {
+                continue;
+            }
+
+            fprintf(out, "%s{activity=\"%" PRIu64 "\"} ", names[k][0], backlogs[i].activity);
+
+            if (k == 3) {
+                fprintf(out, "%.3f\n", (double) value / 1e3);
+            } else {
+                fprintf(out, "%" PRId64 "\n", value);
+            }
+        }
+    }
+}
+
+
+static void
+skd_metrics_gauges(FILE *out)
+{
+    skd_metrics_head(out, "seckilld_redis_up", "gauge", "1 when no worker waits for Redis.");
+    fprintf(out, "seckilld_redis_up %d\n", skd_server_is_up(SKD_SERVER_REDIS));
+    skd_metrics_head(out, "seckilld_mysql_up", "gauge", "1 when no worker waits for MySQL.");
+    fprintf(out, "seckilld_mysql_up %d\n", skd_server_is_up(SKD_SERVER_MYSQL));
+    skd_metrics_head(out, "seckilld_last_success_timestamp_seconds", "gauge",
+                     "When purchases were settled last, 0: never.");
+    fprintf(out, "seckilld_last_success_timestamp_seconds %.3f\n",
+            (double) skd_last_success_ms() / 1e3);
+    skd_metrics_head(out, "seckilld_build_info", "gauge", "The version that runs.");
+    fprintf(out, "seckilld_build_info{version=\"" SECKILL_VERSION "\"} 1\n");
+}
+
+
+char *
+skd_metrics_text(void)
+{
+    int             failed;
+    char           *text = NULL;
+    FILE           *out;
+    size_t          n, len;
+    skd_backlog_t  *backlogs = calloc(SKD_BACKLOGS_MAX, sizeof(skd_backlog_t));
+
+    out = backlogs != NULL ? open_memstream(&text, &len) : NULL;
+
+    if (out == NULL) {
+        free(backlogs);
+        return NULL;
+    }
+
+    n = skd_backlogs_get(backlogs);
+
+    skd_metrics_counts(out);
+    skd_metrics_histogram(out, SKD_TIME_BATCH, "seckilld_batch_duration_seconds",
+                          "From a batch read to a batch settled.");
+    skd_metrics_histogram(out, SKD_TIME_COMMIT, "seckilld_commit_duration_seconds",
+                          "The COMMIT of a batch.");
+    skd_metrics_backlogs(out, backlogs, n);
+    skd_metrics_gauges(out);
+
+    free(backlogs);
+    failed = ferror(out);
+
+    if (fclose(out) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+
+    return text;
+}

@@ -1,0 +1,394 @@
+/*
+ * Orders that nobody paid: cancelled by a conditional update, so that of a late
+ * payment and the cancel one wins, whoever of several daemons does it.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skb_log.h"
+#include "skd_keeper.h"
+#include "skd_rows.h"
+
+#define SKD_UNPAID_MAX    500           /* orders of one transaction */
+#define SKD_UNPAID_TURNS  20            /* transactions of one tick */
+
+/* Cancelled ones of one activity. */
+typedef struct {
+    uint64_t     activity;
+    uint64_t     ids[SKD_UNPAID_MAX];
+    size_t       count;
+
+    /* from its row, locked */
+    uint64_t     product;
+    uint64_t     epoch;
+    const char  *target;                /* of the ledger */
+
+    uint64_t     units;                 /* still unpaid under the lock */
+} skd_unpaid_t;
+
+
+static void
+skd_unpaid_ids(skd_sql_t *sql, const skd_unpaid_t *unpaid)
+{
+    for (size_t i = 0; i < unpaid->count; i++) {
+        skd_sql_text(sql, i > 0 ? "," : "");
+        skd_sql_u64(sql, unpaid->ids[i]);
+    }
+}
+
+
+/* Reads without a lock: the oldest ones, and of them those of the first one's activity. */
+static skd_rc_e
+skd_unpaid_find(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+{
+    uint64_t    activity;
+    skd_rc_e    rc;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+    skd_sql_t  *sql = &keeper->writer.sql;
+
+    skd_sql_begin(sql, "SELECT id, activity_id FROM seckill_orders WHERE status = 1 "
+                       "AND created_at < NOW(6) - INTERVAL ");
+    skd_sql_u64(sql, keeper->config->consumer.pay_timeout_ms * 1000);
+    skd_sql_text(sql, " MICROSECOND ORDER BY created_at LIMIT ");
+    skd_sql_u64(sql, SKD_UNPAID_MAX);
+
+    unpaid->count = 0;
+    rc = skd_rows_run(&keeper->writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    while ((row = mysql_fetch_row(res)) != NULL) {
+        activity = strtoull(row[1], NULL, 10);
+
+        if (unpaid->count == 0) {
+            unpaid->activity = activity;
+        }
+
+        if (activity == unpaid->activity) {
+            unpaid->ids[unpaid->count++] = strtoull(row[0], NULL, 10);
+        }
+    }
+
+    mysql_free_result(res);
+
+    return SKD_OK;
+}
+
+
+/* Locks the activity; a settled sale's units can go to the product only. */
+static skd_rc_e
+skd_unpaid_lock(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+{
+    int         ended;
+    skd_rc_e    rc;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+    skd_sql_t  *sql = &keeper->writer.sql;
+
+    skd_sql_begin(sql, "SELECT product_id, epoch, status FROM seckill_activities WHERE id = ");
+    skd_sql_u64(sql, unpaid->activity);
+    skd_sql_text(sql, " FOR UPDATE");
+    rc = skd_rows_run(&keeper->writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    row = mysql_fetch_row(res);
+    unpaid->target = "";
+
+    if (row != NULL) {
+        unpaid->product = strtoull(row[0], NULL, 10);
+        unpaid->epoch = strtoull(row[1], NULL, 10);
+        ended = row[2][0] == '2';
+
+        if (keeper->config->consumer.cancelled_units == SKB_CANCELLED_ACTIVITY && !ended) {
+            unpaid->target = "redis";
+
+        } else if (keeper->config->consumer.cancelled_units != SKB_CANCELLED_NONE) {
+            unpaid->target = "product";
+        }
+    }
+
+    mysql_free_result(res);
+
+    return SKD_OK;
+}
+
+
+/* Those that are unpaid to this moment, and the ledger's lines about them. */
+static skd_rc_e
+skd_unpaid_book(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+{
+    skd_rc_e    rc;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+    skd_sql_t  *sql = &keeper->writer.sql;
+
+    skd_sql_begin(sql, "SELECT id, order_no, quantity FROM seckill_orders WHERE id IN (");
+    skd_unpaid_ids(sql, unpaid);
+    skd_sql_text(sql, ") AND status = 1 FOR UPDATE");
+    rc = skd_rows_run(&keeper->writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    unpaid->count = 0;
+    unpaid->units = 0;
+    skd_sql_begin(sql, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, kind, "
+                       "ref, units, target, actor, note) VALUES ");
+
+    while ((row = mysql_fetch_row(res)) != NULL) {
+        unpaid->ids[unpaid->count++] = strtoull(row[0], NULL, 10);
+        unpaid->units += strtoull(row[2], NULL, 10);
+
+        skd_sql_text(sql, unpaid->count > 1 ? ",(" : "(");
+        skd_sql_u64(sql, unpaid->activity);
+        skd_sql_text(sql, ",");
+        skd_sql_u64(sql, unpaid->product);
+        skd_sql_text(sql, ",");
+        skd_sql_u64(sql, unpaid->epoch);
+        skd_sql_text(sql, ",'cancel',");
+        skd_sql_text(sql, "CONCAT('order:',");
+        skd_sql_quote(sql, keeper->writer.mysql, row[1], strlen(row[1]));
+        skd_sql_text(sql, "),");
+        skd_sql_text(sql, row[2]);
+        skd_sql_text(sql, ",'");
+        skd_sql_text(sql, unpaid->target);
+        skd_sql_text(sql, "','seckilld','not paid in time')");
+    }
+
+    mysql_free_result(res);
+
+    return unpaid->count > 0 ? skd_rows_run(&keeper->writer, NULL) : SKD_OK;
+}
+
+
+static skd_rc_e
+skd_unpaid_write(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+{
+    skd_rc_e    rc;
+    skd_sql_t  *sql = &keeper->writer.sql;
+
+    skd_sql_begin(sql, "UPDATE seckill_orders SET status = 3 WHERE id IN (");
+    skd_unpaid_ids(sql, unpaid);
+    skd_sql_text(sql, ") AND status = 1");
+    rc = skd_rows_run(&keeper->writer, NULL);
+
+    if (rc != SKD_OK || unpaid->target[0] == '\0') {
+        return rc;
+    }
+
+    if (unpaid->target[0] == 'p') {
+        skd_sql_begin(sql, "UPDATE products SET stock = stock + ");
+        skd_sql_u64(sql, unpaid->units);
+        skd_sql_text(sql, " WHERE id = ");
+        skd_sql_u64(sql, unpaid->product);
+
+    } else {
+        /* they may be sold once more */
+        skd_sql_begin(sql, "UPDATE seckill_activities SET sold = sold - ");
+        skd_sql_u64(sql, unpaid->units);
+        skd_sql_text(sql, " WHERE id = ");
+        skd_sql_u64(sql, unpaid->activity);
+    }
+
+    return skd_rows_run(&keeper->writer, NULL);
+}
+
+
+static skd_rc_e
+skd_unpaid_cancel(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+{
+    skd_rc_e  rc;
+
+    rc = skd_rows_exec(&keeper->writer, "START TRANSACTION");
+
+    if (rc == SKD_OK) {
+        rc = skd_unpaid_lock(keeper, unpaid);
+    }
+
+    if (rc == SKD_OK) {
+        rc = skd_unpaid_book(keeper, unpaid);
+    }
+
+    if (rc == SKD_OK && unpaid->count > 0) {
+        rc = skd_unpaid_write(keeper, unpaid);
+    }
+
+    if (rc == SKD_OK) {
+        rc = skd_rows_exec(&keeper->writer, "COMMIT");
+    }
+
+    if (rc == SKD_OK) {
+        return SKD_OK;
+    }
+
+    if (rc != SKD_MYSQL_LOST && mysql_rollback(keeper->writer.mysql)) {
+        rc = SKD_MYSQL_LOST;
+    }
+
+    return rc;
+}
+
+
+/* Units that the ledger ever put back on sale. */
+static skd_rc_e
+skd_unpaid_total(skd_keeper_t *keeper, uint64_t activity, char *total, size_t size)
+{
+    skd_rc_e    rc;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+    skd_sql_t  *sql = &keeper->writer.sql;
+
+    skd_sql_begin(sql, "SELECT COALESCE(SUM(units), 0) FROM seckill_stock_log "
+                       "WHERE target = 'redis' AND activity_id = ");
+    skd_sql_u64(sql, activity);
+    rc = skd_rows_run(&keeper->writer, &res);
+
+    if (rc == SKD_OK) {
+        row = mysql_fetch_row(res);
+        snprintf(total, size, "%s", row != NULL && row[0] != NULL ? row[0] : "0");
+        mysql_free_result(res);
+    }
+
+    return rc;
+}
+
+
+/* Redis takes the total, so that a repeat adds nothing and a lost step is made up for. */
+static skd_rc_e
+skd_unpaid_release(skd_keeper_t *keeper, skd_stream_t *stream)
+{
+    char         keys[4][SK_KEY_MAX + 1], channel[SK_KEY_MAX + 1], epoch[24], total[24];
+    size_t       n = strlen(keeper->config->redis.prefix);
+    skd_rc_e     rc;
+    long long    added = 0;
+    const char  *prefix = keeper->config->redis.prefix;
+    redisReply  *reply;
+
+    static const sk_key_e  which[] = {
+        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_DEAD
+    };
+
+    rc = skd_unpaid_total(keeper, stream->activity, total, sizeof(total));
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    for (int i = 0; i < 4; i++) {
+        keys[i][sk_key(keys[i], prefix, n, which[i], stream->activity, 0)] = '\0';
+    }
+
+    channel[sk_key(channel, prefix, n, SK_KEY_RESULTS, stream->activity, 0)] = '\0';
+    snprintf(epoch, sizeof(epoch), "%" PRIu64, stream->care.row_epoch);
+
+    reply = skb_redis_script(keeper->reader.redis, SK_SCRIPT_RELEASE, 4, 8, (const char *[]) {
+                                 keys[0], keys[1], keys[2], keys[3], epoch, total, channel,
+                                 "{\"success\":false,\"reason\":\"cancelled\"}"
+                             }, NULL);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements < 1) {
+        rc = skd_reader_failed(&keeper->reader, reply);
+
+    } else {
+        added = reply->element[0]->integer;
+        stream->care.released = 1;
+    }
+
+    freeReplyObject(reply);
+
+    if (rc != SKD_OK || added == 0) {
+        return rc;
+    }
+
+    skb_log(SKB_NOTICE, "cancelled units are on sale again",
+            "activity=%" PRIu64 " units=%lld", stream->activity, added);
+
+    return skd_keeper_raise(keeper);
+}
+
+
+static skd_rc_e
+skd_unpaid_release_all(skd_keeper_t *keeper)
+{
+    skd_rc_e       rc, failed = SKD_OK;
+    skd_stream_t  *stream;
+
+    for (size_t i = 0; i < keeper->activities.count; i++) {
+        stream = &keeper->activities.streams[i];
+
+        if (stream->care.released || !stream->care.has_facts || !stream->care.has_row
+            || stream->care.epoch != stream->care.row_epoch
+            || strcmp(stream->care.state, "settled") == 0)
+        {
+            continue;
+        }
+
+        rc = skd_unpaid_release(keeper, stream);
+
+        if (rc == SKD_REDIS_LOST || rc == SKD_MYSQL_LOST) {
+            return rc;
+        }
+
+        failed = rc != SKD_OK ? rc : failed;
+    }
+
+    return failed;
+}
+
+
+skd_rc_e
+skd_keeper_unpaid(skd_keeper_t *keeper)
+{
+    skd_rc_e       rc = SKD_OK;
+    skd_stream_t  *stream;
+    skd_unpaid_t   unpaid;
+
+    if (keeper->config->consumer.pay_timeout_ms == 0) {
+        return SKD_OK;
+    }
+
+    for (int turn = 0; turn < SKD_UNPAID_TURNS && !skd_stopping(keeper->stop); turn++) {
+        memset(&unpaid, 0, sizeof(unpaid));
+        rc = skd_unpaid_find(keeper, &unpaid);
+
+        if (rc != SKD_OK || unpaid.count == 0) {
+            break;
+        }
+
+        rc = skd_unpaid_cancel(keeper, &unpaid);
+
+        if (rc != SKD_OK) {
+            break;
+        }
+
+        if (unpaid.count > 0) {
+            skd_count(SKD_COUNT_CANCELLED, unpaid.count);
+            skb_log(SKB_INFO, "unpaid orders cancelled",
+                    "activity=%" PRIu64 " orders=%zu units=%" PRIu64 " to=%s",
+                    unpaid.activity, unpaid.count, unpaid.units,
+                    unpaid.target[0] != '\0' ? unpaid.target : "none");
+        }
+
+        stream = skd_activities_find(&keeper->activities, unpaid.activity);
+
+        if (stream != NULL && unpaid.target[0] == 'r') {
+            stream->care.released = 0;
+        }
+    }
+
+    if (rc == SKD_OK && keeper->config->consumer.cancelled_units == SKB_CANCELLED_ACTIVITY) {
+        rc = skd_unpaid_release_all(keeper);
+    }
+
+    return rc;
+}

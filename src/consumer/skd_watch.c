@@ -1,0 +1,274 @@
+/*
+ * Redis' facts against what MySQL remembers of them: a seq that falls means
+ * that purchases are gone.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "skb_log.h"
+#include "skd_keeper.h"
+#include "skd_rows.h"
+
+#define SKD_WATCH_PIPE  256             /* activities of one write */
+#define SKD_WATCH_ROWS  500             /* of one SELECT */
+
+
+static uint64_t
+skd_fact(const redisReply *facts, size_t i)
+{
+    const redisReply  *fact = facts->element[i];
+
+    return fact->type == REDIS_REPLY_STRING ? strtoull(fact->str, NULL, 10) : 0;
+}
+
+
+static void
+skd_watch_facts(skd_care_t *care, const redisReply *reply)
+{
+    care->has_facts = reply->type == REDIS_REPLY_ARRAY && reply->elements == 4
+                      && reply->element[0]->type == REDIS_REPLY_STRING;
+
+    if (care->has_facts) {
+        snprintf(care->state, sizeof(care->state), "%s", reply->element[0]->str);
+        care->epoch = skd_fact(reply, 1);
+        care->seq = skd_fact(reply, 2);
+        care->end_ms = skd_fact(reply, 3);
+    }
+}
+
+
+static skd_rc_e
+skd_watch_pipe(skd_keeper_t *keeper, size_t first, size_t end)
+{
+    char           key[SK_KEY_MAX + 1];
+    void          *reply;
+    skd_rc_e       rc = SKD_OK;
+    skd_reader_t  *reader = &keeper->reader;
+    const char    *prefix = keeper->config->redis.prefix;
+    skd_stream_t  *streams = keeper->activities.streams;
+
+    for (size_t i = first; i < end; i++) {
+        key[sk_key(key, prefix, strlen(prefix), SK_KEY_ACTIVITY, streams[i].activity, 0)] = '\0';
+
+        if (redisAppendCommand(reader->redis, "HMGET %s state epoch seq end_ms", key)
+            != REDIS_OK)
+        {
+            return skd_reader_failed(reader, NULL);
+        }
+    }
+
+    for (size_t i = first; i < end; i++) {
+        if (redisGetReply(reader->redis, &reply) != REDIS_OK) {
+            return skd_reader_failed(reader, NULL);
+        }
+
+        if (skb_redis_class(reply) != SKB_REDIS_FINE) {
+            rc = skd_reader_failed(reader, reply);
+
+        } else {
+            skd_watch_facts(&streams[i].care, reply);
+        }
+
+        freeReplyObject(reply);
+    }
+
+    return rc;
+}
+
+
+static skd_rc_e
+skd_watch_rows(skd_keeper_t *keeper, size_t first, size_t end)
+{
+    skd_rc_e       rc;
+    MYSQL_ROW      row;
+    MYSQL_RES     *res;
+    skd_sql_t     *sql = &keeper->writer.sql;
+    skd_stream_t  *stream;
+
+    skd_sql_begin(sql, "SELECT id, status, epoch, seq_seen FROM seckill_activities "
+                       "WHERE id IN (");
+
+    for (size_t i = first; i < end; i++) {
+        keeper->activities.streams[i].care.has_row = 0;
+        skd_sql_text(sql, i > first ? "," : "");
+        skd_sql_u64(sql, keeper->activities.streams[i].activity);
+    }
+
+    skd_sql_text(sql, ")");
+    rc = skd_rows_run(&keeper->writer, &res);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    while ((row = mysql_fetch_row(res)) != NULL) {
+        stream = skd_activities_find(&keeper->activities, strtoull(row[0], NULL, 10));
+
+        if (stream != NULL) {
+            stream->care.has_row = 1;
+            stream->care.ended = row[1][0] == '2';
+            stream->care.row_epoch = strtoull(row[2], NULL, 10);
+            stream->care.seq_seen = strtoull(row[3], NULL, 10);
+        }
+    }
+
+    mysql_free_result(res);
+
+    return SKD_OK;
+}
+
+
+static skd_rc_e
+skd_watch_remember(skd_keeper_t *keeper, const skd_stream_t *stream)
+{
+    skd_sql_t  *sql = &keeper->writer.sql;
+
+    skd_sql_begin(sql, "UPDATE seckill_activities SET seq_seen = GREATEST(seq_seen, ");
+    skd_sql_u64(sql, stream->care.seq);
+    skd_sql_text(sql, ") WHERE id = ");
+    skd_sql_u64(sql, stream->activity);
+    skd_sql_text(sql, " AND epoch = ");
+    skd_sql_u64(sql, stream->care.epoch);
+
+    return skd_rows_run(&keeper->writer, NULL);
+}
+
+
+/* Once for each loss. */
+static skd_rc_e
+skd_watch_alarm(skd_keeper_t *keeper, skd_stream_t *stream, const char *status, long long seq)
+{
+    skd_care_t  *care = &stream->care;
+
+    if (care->lost) {
+        return SKD_OK;
+    }
+
+    care->lost = 1;
+    skd_count(SKD_COUNT_PAUSED, 1);
+    skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
+            "activity=%" PRIu64 " state=%s epoch=%" PRIu64 " seq_seen=%" PRIu64 " seq=%lld",
+            stream->activity, status, care->row_epoch, care->seq_seen, seq);
+
+    return skd_keeper_raise(keeper);
+}
+
+
+/* It looks as if data was lost: the script says so in one step with the stop. */
+static skd_rc_e
+skd_watch_pause(skd_keeper_t *keeper, skd_stream_t *stream)
+{
+    char         key[SK_KEY_MAX + 1], epoch[24], seq[24];
+    skd_rc_e     rc = SKD_OK;
+    const char  *prefix = keeper->config->redis.prefix, *status;
+    redisReply  *reply;
+
+    key[sk_key(key, prefix, strlen(prefix), SK_KEY_ACTIVITY, stream->activity, 0)] = '\0';
+    snprintf(epoch, sizeof(epoch), "%" PRIu64, stream->care.row_epoch);
+    snprintf(seq, sizeof(seq), "%" PRIu64, stream->care.seq_seen);
+
+    reply = skb_redis_script(keeper->reader.redis, SK_SCRIPT_PAUSE, 1, 3,
+                             (const char *[]) { key, epoch, seq }, NULL);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 4
+        || reply->element[0]->type != REDIS_REPLY_STRING)
+    {
+        rc = skd_reader_failed(&keeper->reader, reply);
+
+    } else {
+        status = reply->element[0]->str;
+
+        if (strcmp(status, "fine") == 0) {
+            stream->care.lost = 0;
+
+        } else if (!stream->care.ended) {
+            rc = skd_watch_alarm(keeper, stream, status, reply->element[3]->integer);
+        }
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+static skd_rc_e
+skd_watch_judge(skd_keeper_t *keeper, skd_stream_t *stream)
+{
+    skd_care_t  *care = &stream->care;
+
+    if (!care->has_row || care->row_epoch == 0 || strcmp(care->state, "settled") == 0) {
+        return SKD_OK;
+    }
+
+    if (!care->has_facts) {
+        /* before the first purchase a preheat heals it */
+        return care->seq_seen > 0 && !care->ended
+               ? skd_watch_alarm(keeper, stream, "missing", 0) : SKD_OK;
+    }
+
+    if (care->epoch < care->row_epoch
+        || (care->epoch == care->row_epoch && care->seq < care->seq_seen))
+    {
+        return skd_watch_pause(keeper, stream);
+    }
+
+    care->lost = 0;
+
+    return care->epoch == care->row_epoch && care->seq > care->seq_seen
+           ? skd_watch_remember(keeper, stream) : SKD_OK;
+}
+
+
+static skd_rc_e
+skd_watch_clock(skd_keeper_t *keeper)
+{
+    skd_rc_e     rc = SKD_OK;
+    redisReply  *reply = redisCommand(keeper->reader.redis, "TIME");
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 2) {
+        rc = skd_reader_failed(&keeper->reader, reply);
+
+    } else {
+        keeper->now_ms = skd_fact(reply, 0) * 1000 + skd_fact(reply, 1) / 1000;
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+skd_rc_e
+skd_keeper_watch(skd_keeper_t *keeper)
+{
+    size_t    n = keeper->activities.count, end;
+    skd_rc_e  rc, failed = SKD_OK;
+
+    rc = skd_watch_clock(keeper);
+
+    for (size_t i = 0; rc == SKD_OK && i < n; i = end) {
+        end = i + SKD_WATCH_PIPE < n ? i + SKD_WATCH_PIPE : n;
+        rc = skd_watch_pipe(keeper, i, end);
+    }
+
+    for (size_t i = 0; rc == SKD_OK && i < n; i = end) {
+        end = i + SKD_WATCH_ROWS < n ? i + SKD_WATCH_ROWS : n;
+        rc = skd_watch_rows(keeper, i, end);
+    }
+
+    for (size_t i = 0; rc == SKD_OK && i < n; i++) {
+        rc = skd_watch_judge(keeper, &keeper->activities.streams[i]);
+
+        /* one activity's own trouble keeps none of the others waiting */
+        if (rc != SKD_REDIS_LOST && rc != SKD_MYSQL_LOST) {
+            failed = rc != SKD_OK ? rc : failed;
+            rc = SKD_OK;
+        }
+    }
+
+    return rc != SKD_OK ? rc : failed;
+}
