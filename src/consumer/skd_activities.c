@@ -168,7 +168,9 @@ skd_activities_merge(skd_activities_t *activities, skd_reader_t *reader,
 
     skd_activities_drop(activities);
 
-    qsort(activities->streams, activities->count, sizeof(skd_stream_t), skd_stream_compare);
+    if (activities->count > 0) {
+        qsort(activities->streams, activities->count, sizeof(skd_stream_t), skd_stream_compare);
+    }
 
     return SKD_OK;
 }

@@ -143,7 +143,6 @@ skd_http_start(const skb_config_t *config, skd_healthy_pt healthy)
             MHD_OPTION_CONNECTION_LIMIT, (unsigned) SKD_HTTP_CONNECTIONS,
             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) SKD_HTTP_SECONDS,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) SKD_HTTP_MEMORY,
-            MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
             MHD_OPTION_END);
     }
 

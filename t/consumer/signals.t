@@ -55,7 +55,8 @@ for my $signal (qw(TERM INT)) {
     $c->buy(3, 1 .. 20000);
     for my $round (1 .. 8) {
         $c->start;
-        sleep 0.02 + 0.02 * $round;
+        $c->t->wait_log($c->{daemon}, qr/seckilld is up/);
+        sleep 0.02 * $round;
         is($c->t->stop($c->{daemon}), 0, "exit 0 under load, round $round");
         is($c->pending(3) // 0, 0, 'nothing is left half done');
     }
