@@ -27,7 +27,7 @@ GET seckill:stock:{1001} => 7
 
 
 
-=== TEST 2: ids that are not canonical decimals are not found, without a Redis call
+=== TEST 2: ids that are not canonical decimals are not found, without a Redis call (C15)
 --- sale: 42 stock=10
 --- pipelined_requests eval
 [map { my $id = $_; map { "$_$id" } "POST /seckill/", "GET /seckill/", "GET /seckill/result/" }
@@ -47,7 +47,7 @@ GET seckill:stock:{42} => 10
 
 
 
-=== TEST 3: an escaped id is the id, on every address
+=== TEST 3: an escaped id is the id, on every address (C15)
 --- sale: 42 stock=10
 --- request eval
 ["POST /seckill/%34%32", "GET /seckill/%34%32", "GET /seckill/result/%34%32"]

@@ -110,7 +110,7 @@ Authorization: Bearer secret
 --- sale: 1001 stock=10
 --- seckill
     seckill_auth redis;
-    seckill_redis_timeout 100ms;
+    seckill_redis_timeout 400ms;
 --- fake_redis
 GET: silent
 --- request

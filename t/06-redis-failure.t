@@ -149,7 +149,7 @@ GET seckill:stock:{1001} => 9
 --- sale: 1001 stock=10
 --- seckill
     seckill_limit off;
-    seckill_redis_timeout 100ms;
+    seckill_redis_timeout 300ms;
 --- fake_redis
 EVALSHA 1: run silent
 --- request eval
@@ -488,11 +488,11 @@ GET seckill:stock:{1001} => 9
 --- sale
 1001 stock=10
 --- seckill
-    seckill_redis_timeout 200ms;
+    seckill_redis_timeout 400ms;
     seckill_limit off;
     seckill_refresh 10s;
 --- fake_redis
-EVALSHA 2: stall 500
+EVALSHA 2: stall 700
 --- request
 POST /seckill/1001
 --- more_headers eval: $::Alice
@@ -508,7 +508,7 @@ POST /seckill/1001
     Test::More::like($_->{body}, qr/"code":50302,/, 'they were not taken') for @answers;
     Test::More::ok($_->{seconds} < 1, 'within the deadline') for @answers;
 }]
---- wait: 0.6
+--- wait: 1
 --- redis_check
 GET seckill:stock:{1001} => 8
 SISMEMBER seckill:order_users:{1001} 1003 => 0

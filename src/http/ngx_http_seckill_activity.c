@@ -36,6 +36,7 @@ typedef struct {
 } ngx_http_seckill_negative_t;
 
 
+static void ngx_http_seckill_control_keyless(ngx_http_request_t *r);
 static ngx_http_seckill_freshness_e ngx_http_seckill_freshness(
     ngx_http_seckill_loc_conf_t *conf, ngx_msec_t asked, ngx_msec_t *claimed);
 static ngx_int_t ngx_http_seckill_activity_negative_locked(
@@ -81,7 +82,27 @@ ngx_http_seckill_control_step(ngx_http_request_t *r,
         return ngx_http_seckill_say(ctx, SK_CLOSED);
     }
 
+    if (ctx->buy && ctx->conf->queue_token == NULL && ctx->control.nkeys == 0) {
+        ngx_http_seckill_control_keyless(r);
+        return ngx_http_seckill_say(ctx, SK_BUSY);
+    }
+
     return NGX_OK;
+}
+
+
+/* no buyer could be given a queue_token, so nothing is sold */
+
+static void
+ngx_http_seckill_control_keyless(ngx_http_request_t *r)
+{
+    static time_t  said;
+
+    if (said != ngx_time()) {
+        said = ngx_time();
+        ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "seckill has no key "
+                      "for queue tokens, preheat makes one");
+    }
 }
 
 
@@ -283,10 +304,12 @@ ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
                  &shm->tables[NGX_HTTP_SECKILL_FACTS], &key);
 
     if (record) {
+        /* also when they are too old to serve: the id is no stranger */
+        *facts = record->facts;
+
         if (record->facts.control_rev >= control_rev) {
             fresh = ngx_http_seckill_freshness(conf, record->asked,
                                                &record->claimed);
-            *facts = record->facts;
         }
 
     } else if (ngx_http_seckill_activity_negative_locked(shm, conf, &key,

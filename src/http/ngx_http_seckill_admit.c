@@ -43,8 +43,6 @@ static ngx_uint_t   ngx_http_seckill_pending;
 ngx_int_t
 ngx_http_seckill_admit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
-    static time_t  said;
-
     ngx_int_t                 rc;
     ngx_http_seckill_lane_t  *lane;
 
@@ -57,17 +55,6 @@ ngx_http_seckill_admit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 
         /* a repeat goes on to what became of the purchase */
         return ctx->verdict == SK_REPEAT ? NGX_OK : NGX_DONE;
-    }
-
-    if (ctx->conf->queue_token == NULL && ctx->control.nkeys == 0) {
-        if (said != ngx_time()) {
-            said = ngx_time();
-            ngx_log_error(NGX_LOG_ERR, r->connection->log, 0, "seckill has no "
-                          "key for queue tokens, preheat makes one");
-        }
-
-        ngx_http_seckill_limit_refund(ctx);
-        return ngx_http_seckill_say(ctx, SK_BUSY);
     }
 
     if (ngx_http_seckill_pending >= ctx->conf->redis_settings.max_pending) {

@@ -172,6 +172,11 @@ ngx_http_seckill_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
     r->read_event_handler = ngx_http_test_reading;
     r->write_event_handler = ngx_http_request_empty_handler;
 
+    if (r->connection->read->pending_eof) {
+        /* it left with its last byte: no other event will say so */
+        ngx_post_event(r->connection->read, &ngx_posted_events);
+    }
+
     ctx->wait = wait;
     ctx->answered = 0;
     ctx->failed = 0;

@@ -10,6 +10,9 @@
 
 #define NGX_HTTP_SECKILL_LOAD_BUCKETS  256      /* a power of 2 */
 
+/* ids that this node never heard of: so many a second and worker are asked for */
+#define NGX_HTTP_SECKILL_LOAD_STRANGERS  1000
+
 /* HMGET of the facts, in this order */
 enum {
     FACT_PRODUCT_ID = 0,
@@ -46,6 +49,7 @@ struct ngx_http_seckill_load_s {
 static ngx_http_seckill_load_t *ngx_http_seckill_load_start(
     ngx_http_seckill_ctx_t *ctx, uint64_t activity);
 static ngx_queue_t *ngx_http_seckill_load_bucket(uint64_t activity);
+static ngx_uint_t ngx_http_seckill_load_crowded(void);
 static ngx_seckill_call_t *ngx_http_seckill_load_call(
     ngx_http_seckill_load_t *load);
 static void ngx_http_seckill_load_done(ngx_seckill_call_t *call);
@@ -113,7 +117,24 @@ ngx_http_seckill_load_bucket(uint64_t activity)
 }
 
 
-/* NULL: out of memory, or Redis is away or overloaded */
+/* made-up ids must not become a crowd of reads: Redis has a sale to run */
+
+static ngx_uint_t
+ngx_http_seckill_load_crowded(void)
+{
+    static time_t      second;
+    static ngx_uint_t  count;
+
+    if (second != ngx_time()) {
+        second = ngx_time();
+        count = 0;
+    }
+
+    return ++count > NGX_HTTP_SECKILL_LOAD_STRANGERS;
+}
+
+
+/* NULL: out of memory, Redis is away or overloaded, or too many unknown ids */
 
 static ngx_http_seckill_load_t *
 ngx_http_seckill_load_start(ngx_http_seckill_ctx_t *ctx, uint64_t activity)
@@ -138,6 +159,10 @@ ngx_http_seckill_load_start(ngx_http_seckill_ctx_t *ctx, uint64_t activity)
         {
             return load;
         }
+    }
+
+    if (activity && !ctx->facts.known && ngx_http_seckill_load_crowded()) {
+        return NULL;
     }
 
     redis = ngx_http_seckill_client(ctx->conf);

@@ -341,7 +341,7 @@ sub _http_config {
     );
     # patience for a busy machine, where a block does not test the times
     if ($given !~ /^\s*seckill_(?:redis_|redis_connect_)?timeout\s/m) {
-        @usual{qw(seckill_redis_timeout seckill_redis_connect_timeout seckill_timeout)} = qw(1s 1s 2500ms);
+        @usual{qw(seckill_redis_timeout seckill_redis_connect_timeout seckill_timeout)} = qw(2s 2s 5s);
     }
     my @usual = map {"$_ $usual{$_};\n"} grep { $given !~ /^\s*$_\s/m } sort keys %usual;
 
