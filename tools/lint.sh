@@ -109,8 +109,9 @@ check luacheck luacheck --no-color -qq --codes lua tools/bench/peer/admit.lua
 check luacheck-peer luacheck --no-color -qq --no-config --std ngx_lua \
     tools/bench/peer/funnel.lua tools/bench/peer/token.lua
 check luacheck-crowd luacheck --no-color -qq --no-config --std luajit \
-    --globals init request 'done' --read-globals wrk -- tools/bench/crowd.lua
-check shellcheck shellcheck -x -a tools/*.sh tools/bench/run.sh tools/bench/profile.sh .ci/run
+    --globals init request 'done' --read-globals wrk -- tools/bench/crowd.lua tools/bench/scale.lua
+check shellcheck shellcheck -x -a tools/*.sh tools/bench/run.sh tools/bench/profile.sh \
+    tools/bench/scale.sh .ci/run
 mapfile -t perl_files < <(find t -name '*.t' -o -name '*.pm')
 check "perl -c" perl_syntax "${perl_files[@]}"
 

@@ -12,8 +12,8 @@
 #include "ngx_http_seckill_sold_out.h"
 
 
-/* ids of no activity that a node remembers */
-#define NGX_HTTP_SECKILL_NEGATIVES_MAX  16384
+/* one id of no activity is remembered per so many bytes of the zone */
+#define NGX_HTTP_SECKILL_NEGATIVE_BYTES  512
 
 /* ngx_current_msec may be this much behind, in milliseconds */
 #define NGX_HTTP_SECKILL_CLOCK_SLACK    20
@@ -407,7 +407,9 @@ ngx_http_seckill_activity_set_negative_locked(ngx_http_seckill_loc_conf_t *conf,
                ngx_http_seckill_record_find_locked(table, key);
 
     if (negative == NULL) {
-        if (table->count >= NGX_HTTP_SECKILL_NEGATIVES_MAX) {
+        if (table->count >= conf->shm_zone->shm.size
+                            / NGX_HTTP_SECKILL_NEGATIVE_BYTES)
+        {
             (void) ngx_http_seckill_record_evict_locked(conf->shm_zone, table);
         }
 
