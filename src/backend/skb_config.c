@@ -60,6 +60,23 @@ skb_config_defaults(skb_config_t *config)
 }
 
 
+/* Byte by byte: all of it, what lies between the fields too, began as zero. */
+int
+skb_config_same(const skb_config_t *left, const skb_config_t *right)
+{
+    const unsigned char  *a = (const unsigned char *) left;
+    const unsigned char  *b = (const unsigned char *) right;
+
+    for (size_t i = 0; i < sizeof(skb_config_t); i++) {
+        if (a[i] != b[i]) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 /* The first fault stands. */
 static void
 skb_parse_fail(skb_parse_t *parse, const char *what, const char *name, const char *quoted)

@@ -88,6 +88,9 @@ void skb_config_defaults(skb_config_t *config);
  */
 int skb_config_load(skb_config_t *config, const char *path, char *error, size_t size);
 
+/* 1 when both say the same. */
+int skb_config_same(const skb_config_t *left, const skb_config_t *right);
+
 /*
  * Reads a password; the final line end is not part of it, and path "" is the
  * empty password.  buf has SKB_PASSWORD_MAX bytes: wipe it after use.  Returns

@@ -196,7 +196,7 @@ skd_reload(const skd_options_t *options)
         return 0;
     }
 
-    if (memcmp(&skd_next, &skd_config, sizeof(skd_next)) == 0) {
+    if (skb_config_same(&skd_next, &skd_config)) {
         skb_log_msg(SKB_DEBUG, "settings are the same");
         return 0;
     }

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "skb_log.h"
 #include "skb_mysql.h"
@@ -56,6 +57,7 @@ skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
     skb_settle_e   how;
     skb_settle_t   settle;
 
+    memset(&settle, 0, sizeof(settle));
     how = skb_settle(keeper->reader.redis, keeper->writer.mysql, keeper->config,
                      stream->activity, "seckilld", &settle);
 

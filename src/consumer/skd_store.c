@@ -14,6 +14,10 @@
 #define SKD_DUPLICATE_TRIES    5        /* against writers that hold no lock */
 
 
+static skd_rc_e skd_store_range(skd_worker_t *worker, skd_stream_t *stream,
+    skd_range_t range);
+
+
 static skd_rc_e
 skd_store_settle(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *range)
 {
@@ -153,7 +157,8 @@ skd_store_conflict(skd_worker_t *worker, const skd_stream_t *stream, int first)
 }
 
 
-skd_rc_e
+/* After SKD_OK all of the range is settled or waits; after others maybe a first part of it. */
+static skd_rc_e
 skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
 {
     int            look = stream->pending, tries = 0;

@@ -15,7 +15,4 @@
  */
 skd_rc_e skd_store_batch(skd_worker_t *worker, skd_stream_t *stream);
 
-/* After SKD_OK all of the range is settled; after others maybe a first part of it. */
-skd_rc_e skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range);
-
 #endif /* _SKD_STORE_H_INCLUDED_ */

@@ -45,7 +45,15 @@ my @wrong = (
     ["[consumer]\nbatch = 10001\n", 2, 'a number in 1..10000 expected'],
     ["[consumer]\nworkers = 0\n", 2, 'a number in 1..'],
     ["[consumer]\nidle = 1s\n", 2, 'a time of 1ms to 50ms expected'],
+    ["[consumer]\nclaim_idle = 50ms\n", 2, 'a time of 100ms to 3600000ms expected'],
+    ["[consumer]\nattempts = 0\n", 2, 'a number in 1..20 expected'],
+    ["[consumer]\nretry = 0s\n", 2, 'a time of 1ms to'],
+    ["[consumer]\non_dead = mail root\n", 2, 'an absolute path expected'],
+    ["[consumer]\npay_timeout = 15\n", 2, 'a time like 50ms'],
+    ["[consumer]\ncancelled_units = redis\n", 2, 'none, product or activity expected'],
     ["[http]\nlisten = yes\n", 2, 'host:port expected'],
+    ["[http]\nlisten = 10.0.0.1:9090\n", 2, 'a loopback address'],
+    ["[log]\nfile = daemon.log\n", 2, 'an absolute path expected'],
     ["[log]\nlevel = loud\n", 2, 'debug, info, notice, warn or error'],
     ["[log]\nlevel\n", 2, 'not a section, a setting or a comment'],
     ["[log\n", 1, 'not a section'],
@@ -83,12 +91,20 @@ workers = 2
 batch = 500
 idle = 20ms
 retain = 1h
+claim_idle = 2m
+attempts = 7
+retry = 1s
+on_dead = /usr/local/bin/alarm
+settle_after = 0s
+pay_timeout = 30m
+cancelled_units = activity
 
 [http]
 listen = 127.0.0.1:9090
 
 [log]
 level = debug
+file = /var/log/seckill/seckilld.log
 END_CONF
     is($exit, 0, 'all settings together are fine') or diag($err);
     like($err, qr/is fine/, 'which is said');

@@ -85,6 +85,7 @@ sub pay {
     is($c->sold(3), 1, 'one unit is sold');
     is($c->buy(3, 2, 61 .. 70), '2' . '1' x 9 . '3', 'nine more may buy, a cancelled buyer may not');
     $c->wait_settled(3);
+    pay(3, $_) for 61 .. 69;
     is($c->sold(3), 10, 'ten units again');
     is_deeply($c->dead(3), [], 'MySQL agrees');
     sleep 1.2;
