@@ -151,3 +151,20 @@ wrongest
 --- redis_check
 ACL DELUSER shop => 1
 GET seckill:stock:{1001} => 10
+
+
+
+=== TEST 7: an activity that was there and is gone was lost, not unknown
+--- sale: 1001 stock=10
+--- seckill
+    seckill_refresh 100ms;
+--- request eval
+["GET /seckill/1001", "POST /seckill/1001", "GET /seckill/1001"]
+--- more_headers eval
+["X-None: 1", $::Alice, "X-None: 1"]
+--- after eval
+[sub { ::redis('DEL', 'seckill:activity:{1001}'); select undef, undef, undef, 0.3 }]
+--- error_code eval
+[200, 503, 503]
+--- response_body_like eval
+[qr/"running"/, qr/"code":50302,/, qr/"code":50302,/]

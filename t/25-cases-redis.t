@@ -129,13 +129,25 @@ GET /seckill/1001
     @wrong = ();
     for my $first (0, 40, 80, 120, 160) {
         my @users = map { $first + $_ } 1 .. 40;
-        my @answers = ::crowd(map { ['POST', '/seckill/' . (1001 + $_ % 20), ::bearer(::token($_))] } @users);
-        for my $i (0 .. $#users) {
-            my $ticket = ::ticket(1001 + $users[$i] % 20, $users[$i]);
-            my $code = $bought{ $users[$i] } ? 40004 : 0;
-            push @wrong, "$users[$i]: $answers[$i]{body}"
-                if $answers[$i]{body} !~ /"code":$code,.*"queue_token":"\Q$ticket\E"/;
+        for my $try (1 .. 10) {
+            my @answers = ::crowd(map { ['POST', '/seckill/' . (1001 + $_ % 20), ::bearer(::token($_))] } @users);
+            my @again;
+            for my $i (0 .. $#users) {
+                # a busy machine may not answer in time; whoever was not answered may have bought
+                if ($answers[$i]{body} =~ /"code":5030[12],/) {
+                    push @again, $users[$i];
+                    $bought{ $users[$i] } = 'perhaps';
+                    next;
+                }
+                my $ticket = ::ticket(1001 + $users[$i] % 20, $users[$i]);
+                my $code = !$bought{ $users[$i] } ? 0 : $bought{ $users[$i] } eq 'perhaps' ? '(?:0|40004)' : 40004;
+                push @wrong, "$users[$i]: $answers[$i]{body}"
+                    if $answers[$i]{body} !~ /"code":$code,.*"queue_token":"\Q$ticket\E"/;
+            }
+            @users = @again or last;
+            select undef, undef, undef, 0.5;
         }
+        push @wrong, map { "$_: never answered" } @users;
     }
     Test::More::is("@wrong", '', 'and the truth when it asks again');
 }]

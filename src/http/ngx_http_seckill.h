@@ -121,6 +121,7 @@ typedef struct {
     unsigned                     closed:1;
     unsigned                     settled:1;
     unsigned                     sold_out:1;    /* on Redis' word */
+    unsigned                     vanished:1;    /* it was known: Redis lost it */
 } ngx_http_seckill_facts_t;
 
 

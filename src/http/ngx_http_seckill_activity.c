@@ -133,7 +133,8 @@ ngx_http_seckill_facts_step(ngx_http_request_t *r,
     }
 
     if (!ctx->facts.known) {
-        return ngx_http_seckill_say(ctx, SK_UNKNOWN_ACTIVITY);
+        return ngx_http_seckill_say(ctx, ctx->facts.vanished
+                                         ? SK_BUSY : SK_UNKNOWN_ACTIVITY);
     }
 
     return NGX_OK;
@@ -384,6 +385,10 @@ ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
                    || (ngx_msec_int_t) (asked - record->asked) >= 0))
     {
         ngx_http_seckill_sold_out_refresh_locked(shm, record, facts, asked);
+
+        /* a sale is settled before it may expire: this one was lost */
+        facts->vanished = !facts->known && !record->facts.settled
+                          && (record->facts.known || record->facts.vanished);
 
         record->asked = asked;
         record->facts = *facts;
