@@ -95,7 +95,7 @@ clean:                           ## remove what was built
 	rm -rf build
 
 help:                            ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile tools/install.mk
 
 # --- the module: configure takes half a minute, so only when its input changed
 
@@ -162,3 +162,5 @@ $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(UNIT_HELP) $(BUILD)/obj/libseckill.a
 .SECONDARY: $(UNIT_OBJS)
 
 -include $(SK_OBJS:.o=.d) $(PROG_OBJS:.o=.d) $(UNIT_OBJS:.o=.d)
+
+include tools/install.mk

@@ -2,7 +2,7 @@
 #
 # Installs the Debian packages that are missing, says which ones first.
 #
-#   tools/deps.sh [build] [demo] [test] [lint] [bench]
+#   tools/deps.sh [build] [demo] [test] [lint] [deb] [bench] [browser]
 #
 # Nothing to install: silent and instant.  The packages bring services (nginx,
 # redis); they are kept from starting while this installs, because everything
@@ -24,9 +24,14 @@ packages() {
                 binutils gdb faketime libcmocka-dev libredis-perl libdbi-perl libdbd-mysql-perl \
                 libtest-base-perl libtext-diff-perl libtest-longstring-perl \
                 liblist-moreutils-perl libipc-run-perl libwww-perl liburi-perl ;;
-    lint)  echo cppcheck clang-tidy lua-check shellcheck perl ;;
+    lint)  echo cppcheck clang-tidy lua-check shellcheck perl mandoc prometheus systemd ;;
+    deb)   echo debhelper dpkg-dev lintian ;;
     bench) echo wrk libnginx-mod-http-lua lua-nginx-redis lua-resty-core lua-resty-lrucache \
                 lua-cjson strace linux-perf perl ;;
+    # node and npm may be there from elsewhere, and Debian's would not fit them
+    browser) echo chromium fonts-wqy-microhei
+           command -v node >/dev/null || echo nodejs
+           command -v npm >/dev/null || echo npm ;;
     *)     return 1 ;;
     esac
 }
@@ -108,7 +113,7 @@ main() {
     fi
     for group in "$@"; do
         if ! list=$(packages "$group"); then
-            echo "deps.sh: \"$group\" is none of build, demo, test, lint, bench" >&2
+            echo "deps.sh: \"$group\" is none of build, demo, test, lint, deb, bench, browser" >&2
             exit 2
         fi
         read -ra todo <<< "${list//$'\n'/ }"

@@ -110,7 +110,7 @@ check luacheck-peer luacheck --no-color -qq --no-config --std ngx_lua \
     tools/bench/peer/funnel.lua tools/bench/peer/token.lua
 check luacheck-crowd luacheck --no-color -qq --no-config --std luajit \
     --globals init request 'done' --read-globals wrk -- tools/bench/crowd.lua tools/bench/scale.lua
-check shellcheck shellcheck -x -a tools/*.sh tools/bench/run.sh tools/bench/profile.sh \
+check shellcheck shellcheck -x -a tools/*.sh tools/grafana/*.sh tools/completion/*.bash tools/bench/run.sh tools/bench/profile.sh \
     tools/bench/scale.sh .ci/run
 mapfile -t perl_files < <(find t -name '*.t' -o -name '*.pm')
 check "perl -c" perl_syntax "${perl_files[@]}"

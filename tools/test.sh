@@ -166,8 +166,8 @@ else
     done
     # it measures: nothing beside it
     run_prove "t/lua/cost.t" 1 t/lua/cost.t
-    run_prove "t/build t/lua t/consumer t/ctl t/e2e t/runner" "$jobs" \
-        t/build/*.t "${lua[@]}" t/consumer/*.t t/ctl/*.t t/e2e/*.t \
+    run_prove "t/build t/docs t/packages t/lua t/consumer t/ctl t/e2e t/runner" "$jobs" \
+        t/build/*.t t/docs/*.t t/packages/*.t "${lua[@]}" t/consumer/*.t t/ctl/*.t t/e2e/*.t \
         t/runner/*.t
     run_prove "t" "$jobs" t/*.t
 fi
