@@ -87,6 +87,8 @@ up() {
 
     start_all
     open_sale
+    ctl preheat 2
+    demo_users
     trap - EXIT
     how_to_use
 }
@@ -102,6 +104,7 @@ status() {
         fi
     done
     if running nginx && [ -r "$run/port" ]; then
+        echo "  page      http://127.0.0.1:$(cat "$run/port")/"
         echo "  address   http://127.0.0.1:$(cat "$run/port")/api/seckill/1"
     fi
 }

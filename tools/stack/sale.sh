@@ -15,6 +15,11 @@ ctl() { "$build/seckillctl" -c "$run/seckilld.conf" "$@" 9>&-; }
 # The tables; the daemon wants them when it starts.
 load_sale() { ctl schema apply --dir "$root/sql"; }
 
+# Users whom the page can be, beside the crowd of verify.
+demo_users() {
+    ctl token 10001..10020 --ttl 8h --key-file "$run/auth.key" --json > "$run/users.json"
+}
+
 # One product, 100 units, and the wait until the sale has begun.
 open_sale() {
     fill demo.sql.in | mysql_client seckill
@@ -44,7 +49,13 @@ how_to_use() {
 
     cat <<END_TEXT
 
-The demo stack runs until "make down".  Buy a unit:
+The demo stack runs until "make down".  In a browser:
+
+  http://127.0.0.1:$port/                 buy a unit, as one of twenty users
+  http://127.0.0.1:$port/?activity=2      a sale that begins in two minutes
+  http://127.0.0.1:$port/live.html        what the operator sees
+
+Or buy by hand:
 
   curl -X POST -H 'Authorization: Bearer $token' \\
       http://127.0.0.1:$port/api/seckill/1

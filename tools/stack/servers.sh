@@ -142,7 +142,7 @@ fill() {
     if [ "$(id -u)" -eq 0 ]; then
         user="user root;"
     fi
-    sed -e "s|@RUN@|$run|g" -e "s|@BUILD@|$build|g" -e "s|@SOCKETS@|$sockets|g" \
+    sed -e "s|@ROOT@|$root|g" -e "s|@RUN@|$run|g" -e "s|@BUILD@|$build|g" -e "s|@SOCKETS@|$sockets|g" \
         -e "s|@PORT@|${port:-}|g" -e "s|@USER@|$user|g" -e "s|@DELAY@|${delay:-}|g" \
         "$root/tools/demo/$1"
 }

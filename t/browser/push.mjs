@@ -1,0 +1,189 @@
+/* How the result comes: pushed at once, else by long poll, else by schedule. */
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { frozen, redis, sale, stack, until } from './lib/stack.mjs';
+import { salePath, visit } from './lib/visit.mjs';
+
+const PUSHED_MS = 500;
+
+const transport = (one) => one.status.getAttribute('data-transport');
+const subscribed = (id) => until(
+  async () => (await redis('PUBSUB', 'NUMSUB', `seckill:results:{${id}}`)).endsWith('1'), 'a subscription of nginx');
+
+/* when a result of the activity was published, in epoch milliseconds */
+async function listen(id) {
+  const heard = { at: null };
+  const child = spawn('redis-cli', ['-s', stack.redis.sock, '--csv', 'SUBSCRIBE', `seckill:results:{${id}}`]);
+  let text = '';
+
+  child.stdout.on('data', (chunk) => {
+    text += chunk;
+    if (heard.at === null && text.includes('"message"')) {
+      heard.at = Date.now();
+    }
+  });
+  await until(() => text.includes('"subscribe"'), 'our own subscription');
+  return { heard, end: () => child.kill() };
+}
+
+test(`the result is on the screen less than ${PUSHED_MS} ms after it was published`, async (t) => {
+  const id = await sale();
+  const { heard, end } = await listen(id);
+
+  try {
+    await visit(salePath(id), { user: 23 }, async (one) => {
+      await one.state('running');
+      await frozen(stack.seckilld, async (go) => {
+        await one.button.click();
+        await one.state('queueing');
+        await until(async () => (await redis('PUBSUB', 'NUMSUB', `seckill:results:{${id}}`)).endsWith('2'), 'nginx too');
+        await one.page.waitForTimeout(300);
+        assert.equal(await transport(one), 'push');
+        go();
+        await one.state('success');
+      });
+      const shown = (await one.seen()).find(({ state }) => state === 'success').at;
+      const took = shown - heard.at;
+
+      t.diagnostic(`shown ${took.toFixed(0)} ms after it was published`);
+      assert.ok(took < PUSHED_MS, `it took ${took} ms`);
+      const asked = one.requests.filter(({ url }) => url.includes('/result/'));
+      assert.deepEqual(asked.map(({ type }) => type), ['eventsource'], 'nothing was polled');
+    });
+  } finally {
+    end();
+  }
+});
+
+test('a stream that nginx ends by a reload is opened again by itself', async () => {
+  const id = await sale();
+
+  await visit(salePath(id), { user: 24, allow: [/ERR_|Failed to load/] }, async (one) => {
+    await one.state('running');
+    await frozen(stack.seckilld, async (go) => {
+      await one.button.click();
+      await one.state('queueing');
+      await subscribed(id);
+      process.kill(stack.nginx, 'SIGHUP');
+      await until(() => one.requests.filter(({ type }) => type === 'eventsource').length > 1, 'a second stream');
+      await subscribed(id);
+      go();
+      await one.state('success');
+    });
+    assert.equal(one.posts.length, 1);
+  });
+});
+
+test('without server-sent events a long poll brings the result', async () => {
+  const id = await sale();
+
+  await visit(salePath(id), {
+    user: 25,
+    allow: [/ERR_FAILED/],
+    prepare: (page) => page.route('**/result/**', (route) => (route.request().resourceType() === 'eventsource'
+      ? route.abort() : route.continue())),
+  }, async (one) => {
+    await one.state('running');
+    await frozen(stack.seckilld, async (go) => {
+      await one.button.click();
+      await one.state('queueing');
+      await subscribed(id);
+      assert.equal(await transport(one), 'hold');
+      go();
+      await one.state('success');
+    });
+    const polls = one.requests.filter(({ url, type }) => url.includes('/result/') && type === 'fetch');
+    assert.equal(polls.length, 1, 'one request was enough');
+    assert.match(polls[0].url, /wait=25/);
+  });
+});
+
+test('a proxy that swallows the stream is noticed', async () => {
+  const id = await sale();
+
+  await visit(salePath(id), {
+    user: 26,
+    allow: [/ERR_/],
+    prepare: (page) => page.addInitScript(() => {
+      window.EventSource = class extends EventTarget {      /* open for ever, and silent */
+        static CLOSED = 2;
+
+        readyState = 1;
+
+        close() {}
+      };
+    }),
+  }, async (one) => {
+    await one.state('running');
+    await frozen(stack.seckilld, async (go) => {
+      await one.button.click();
+      await one.page.waitForSelector('#status[data-transport="hold"]', { timeout: 15000 });
+      go();
+      await one.state('success');
+    });
+  });
+});
+
+test('without both the schedule is kept: 3 x 500 ms, then 2 s', async () => {
+  const id = await sale();
+  const queueing = '{"code":0,"message":"","data":{"state":"queueing","poll_after_ms":500}}';
+
+  await visit(salePath(id), {
+    user: 27,
+    allow: [/ERR_FAILED/],
+    prepare: (page) => page.route('**/result/**', (route) => {
+      if (route.request().resourceType() === 'eventsource') {
+        return route.abort();
+      }
+      return route.request().url().includes('wait=') ? route.fulfill({ body: queueing }) : route.continue();
+    }),
+  }, async (one) => {
+    await one.state('running');
+    const polls = () => one.requests.filter(({ url, type }) => type === 'fetch' && /result/.test(url) && !/wait=/.test(url));
+
+    await frozen(stack.seckilld, async (go) => {
+      await one.button.click();
+      await until(() => polls().length >= 5, 'five polls', { ms: 9000 });
+      assert.equal(await transport(one), 'poll');
+      go();
+      await one.state('success');
+    });
+    const gaps = polls().slice(1, 5).map(({ at }, i) => at - polls()[i].at);
+    gaps.forEach((gap, i) => {
+      const wanted = i < 3 ? 500 : 2000;
+      assert.ok(gap > wanted - 60 && gap < wanted + 450, `${gaps} ms between the polls`);
+    });
+  });
+});
+
+test('after 30 s the page stops, says so, and looks again when asked', async () => {
+  const id = await sale();
+
+  await visit(salePath(id), { user: 28, prepare: (page) => page.clock.install() }, async (one) => {
+    await one.state('running');
+    await frozen(stack.seckilld, async (go) => {
+      await one.button.click();
+      await one.state('queueing');
+      await subscribed(id);
+      await one.page.clock.runFor(29000);
+      assert.equal(await one.page.getAttribute('body', 'data-state'), 'queueing');
+      await one.page.clock.runFor(2000);
+      await one.state('late');
+      assert.match(await one.words(), /^结果还没有出来 已等待 30 秒/);
+      assert.equal(await one.button.innerText(), '再查一次');
+      await one.shot('late-zh');
+
+      const before = one.requests.length;
+      await one.page.clock.runFor(10000);
+      assert.deepEqual(one.requests.slice(before).filter(({ url }) => url.includes('/result/')), [], 'it has stopped');
+
+      await one.button.click();
+      await one.state('queueing');
+      go();
+      await one.state('success');
+    });
+    assert.equal(one.posts.length, 1);
+  });
+});
