@@ -23,6 +23,7 @@ typedef enum {
     SK_SCRIPT_EXPIRE,
     SK_SCRIPT_DEAD_RETRY,
     SK_SCRIPT_DEAD,
+    SK_SCRIPT_SWITCH,
     SK_SCRIPTS
 } sk_script_e;
 

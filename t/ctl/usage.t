@@ -12,7 +12,7 @@ use Test::More;
 my $t   = SeckillTest->new;
 my $ctl = $t->build . '/seckillctl';
 
-my @verbs = qw(schema preheat status restock reconcile settle restore queue dead order token
+my @verbs = qw(schema preheat doctor status close open restock reconcile settle restore queue dead order trace token
     verify);
 
 {
@@ -90,7 +90,7 @@ for my $case (@misuse) {
 for my $id ('0', '042', '+42', '-42', '42abc', '0x2A', '4.2e1', '', ' 42', '42 ',
     '18446744073709551616', '9' x 40)
 {
-    for my $verb (qw(preheat status reconcile settle restore queue)) {
+    for my $verb (qw(preheat doctor status close open reconcile settle restore queue)) {
         my ($exit, undef, $err) = $t->run($ctl, '-c', '/nowhere', $verb, $id);
         is($exit, 2, "$verb refuses the id \"$id\"");
         unlike($err, qr/nowhere/, '... before it reads the settings');

@@ -22,9 +22,8 @@ struct ctl_backend_s {
 };
 
 
-/* the settings, read once */
-static int
-ctl_open(ctl_t *ctl)
+int
+ctl_settings(ctl_t *ctl)
 {
     char  error[SKB_ERROR_MAX];
 
@@ -56,7 +55,7 @@ ctl_open_redis(ctl_t *ctl)
     int   rc;
     char  error[SKB_ERROR_MAX];
 
-    rc = ctl_open(ctl);
+    rc = ctl_settings(ctl);
 
     if (rc != CTL_FINE || ctl->backend->redis) {
         return rc;
@@ -75,7 +74,7 @@ ctl_open_mysql(ctl_t *ctl)
     int   rc;
     char  error[SKB_ERROR_MAX];
 
-    rc = ctl_open(ctl);
+    rc = ctl_settings(ctl);
 
     if (rc != CTL_FINE || ctl->backend->mysql) {
         return rc;

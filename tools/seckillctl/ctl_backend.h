@@ -24,6 +24,9 @@ int ctl_open_redis(ctl_t *ctl);
 int ctl_open_mysql(ctl_t *ctl);
 void ctl_close(ctl_t *ctl);
 
+/* Reads the settings alone, for ctl_config(); CTL_FINE, or CTL_USAGE after reporting. */
+int ctl_settings(ctl_t *ctl);
+
 /*
  * One command.  CTL_FINE and *reply, which the caller frees; or after reporting
  * CTL_UNREACHABLE (no answer) or CTL_REFUSED (an error reply).
@@ -84,7 +87,7 @@ int ctl_nodes_tell(ctl_t *ctl);
 /* Registers an activity and makes the key of the queue tokens unless there is one. */
 int ctl_register(ctl_t *ctl, uint64_t activity);
 
-/* For code of src/backend, once both servers were opened. */
+/* For code of src/backend, once the server was opened; the settings, once they were read. */
 redisContext *ctl_redis_context(const ctl_t *ctl);
 MYSQL *ctl_mysql(const ctl_t *ctl);
 const skb_config_t *ctl_config(const ctl_t *ctl);

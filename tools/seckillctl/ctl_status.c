@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "ctl_activities.h"
 #include "ctl_json.h"
@@ -188,32 +190,15 @@ ctl_status_all(ctl_t *ctl, ctl_status_t *status)
 }
 
 
+/* one look; id 0: at all of them */
 static int
-ctl_status_run(ctl_t *ctl, int argc, char **argv)
+ctl_status_look(ctl_t *ctl, uint64_t id)
 {
-    int           opt, rc;
-    uint64_t      id;
+    int           rc;
     ctl_status_t  status;
 
-    static const struct option  options[] = { CTL_OPTIONS };
-
-    opt = ctl_getopt(ctl, argc, argv, options);
-
-    if (opt != -1) {
-        return ctl->exit;
-    }
-
     memset(&status, 0, sizeof(status));
-    status.one = argc - optind == 1;
-
-    if (argc - optind > 1) {
-        return ctl_usage(ctl, "one activity, or none for all of them");
-    }
-
-    if (status.one && sk_id_parse(argv[optind], strlen(argv[optind]), &id) != 0) {
-        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
-    }
-
+    status.one = id != 0;
     if (status.one) {
         status.activities.ids = &id;
         status.activities.n = 1;
@@ -250,14 +235,76 @@ ctl_status_run(ctl_t *ctl, int argc, char **argv)
 }
 
 
+/* for a terminal: connects anew each time, so an outage is seen and seen to end */
+static int
+ctl_status_watch(ctl_t *ctl, uint64_t id, unsigned seconds)
+{
+    char  when[CTL_TIME_MAX];
+
+    for ( ;; ) {
+        if (!ctl->json) {
+            ctl_time_local(when, (int64_t) time(NULL) * 1000);
+            printf("%s%s\n", isatty(STDOUT_FILENO) ? "\033[H\033[2J" : "", when);
+        }
+
+        (void) ctl_status_look(ctl, id);
+        ctl_close(ctl);
+        ctl->failed = 0;
+        ctl->message[0] = '\0';
+
+        if (fflush(stdout) != 0) {
+            return CTL_PARTLY;
+        }
+
+        sleep(seconds);
+    }
+}
+
+
+static int
+ctl_status_run(ctl_t *ctl, int argc, char **argv)
+{
+    int       opt;
+    uint64_t  id, seconds;
+
+    static const struct option  options[] = {
+        { "watch", optional_argument, NULL, CTL_OPT },
+        CTL_OPTIONS
+    };
+
+    id = seconds = 0;
+
+    while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
+        if (opt == '?') {
+            return ctl->exit;
+        }
+
+        if (ctl_number(optarg ? optarg : "2", 1, 3600, &seconds) != 0) {
+            return ctl_usage(ctl, "--watch takes 1 to 3600 seconds, not \"%s\"", optarg);
+        }
+    }
+
+    if (argc - optind > 1) {
+        return ctl_usage(ctl, "one activity, or none for all of them");
+    }
+
+    if (argc - optind == 1 && sk_id_parse(argv[optind], strlen(argv[optind]), &id) != 0) {
+        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+    }
+
+    return seconds ? ctl_status_watch(ctl, id, (unsigned) seconds) : ctl_status_look(ctl, id);
+}
+
+
 const ctl_verb_t  ctl_status_verb = {
     "status",
-    "[ID]",
+    "[ID] [--watch[=SECONDS]]",
     "show a sale, or all of them, as Redis and MySQL hold it",
     "Shows facts, stock, buyers, the stream with what seckilld has not read (unread)\n"
     "and not finished (pending), dead letters and orders.  What a server cannot tell\n"
     "is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, 3 when MySQL or Redis\n"
     "does not answer; what Redis said is shown all the same.\n"
-    "\n",
+    "\n"
+    "      --watch[=SECONDS]  again and again, every 2 seconds, until it is stopped\n",
     ctl_status_run
 };

@@ -1,0 +1,220 @@
+/*
+ * doctor: the pre-launch checklist.  Each line is ok, warning or wrong, with
+ * what to do; the checks themselves are in ctl_doctor_*.c.
+ */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl_activities.h"
+#include "ctl_doctor.h"
+#include "sk_id.h"
+
+#define CTL_SKEW_MS      200            /* worth a line */
+#define CTL_SKEW_BAD_MS  1000           /* buyers would see it */
+
+static const char *const  ctl_doctor_levels[] = { "ok", "warning", "wrong" };
+
+
+void
+ctl_doctor_tell(ctl_doctor_t *doctor, ctl_level_e level, const char *check, const char *cure,
+    const char *fmt, ...)
+{
+    char     found[CTL_MESSAGE_MAX];
+    va_list  args;
+
+    va_start(args, fmt);
+    vsnprintf(found, sizeof(found), fmt, args);
+    va_end(args);
+
+    doctor->n[level]++;
+
+    if (!doctor->ctl->json) {
+        if (doctor->title[0]) {
+            puts(doctor->title);
+            doctor->title[0] = '\0';
+        }
+
+        printf("  %-8s %-16s %s\n", ctl_doctor_levels[level], check, found);
+
+        if (level != CTL_IS_OK) {
+            printf("  %-8s %-16s -> %s\n", "", "", cure);
+        }
+
+        return;
+    }
+
+    ctl_json_map(&doctor->json, NULL);
+
+    if (doctor->activity) {
+        ctl_json_id(&doctor->json, "activity", doctor->activity);
+    } else {
+        ctl_json_text(&doctor->json, "activity", NULL);
+    }
+
+    ctl_json_text(&doctor->json, "check", check);
+    ctl_json_text(&doctor->json, "level", ctl_doctor_levels[level]);
+    ctl_json_text(&doctor->json, "found", found);
+    ctl_json_text(&doctor->json, "do", level == CTL_IS_OK ? NULL : cure);
+    ctl_json_map_end(&doctor->json);
+}
+
+
+int64_t
+ctl_doctor_now(void)
+{
+    struct timespec  now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+
+    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+
+void
+ctl_doctor_clock(ctl_doctor_t *doctor, const char *check, int64_t began_ms, int64_t ended_ms,
+    int64_t ms)
+{
+    int64_t  skew;
+
+    /* what the way there and back may have taken is no skew */
+    skew = ms < began_ms - 1 ? ms - began_ms : ms > ended_ms + 1 ? ms - ended_ms : 0;
+
+    ctl_doctor_tell(doctor, llabs(skew) > CTL_SKEW_BAD_MS ? CTL_IS_WRONG
+                    : llabs(skew) > CTL_SKEW_MS ? CTL_IS_WARNING : CTL_IS_OK, check,
+                    "let NTP set the clocks of all hosts; Redis' one opens the sale",
+                    "%+" PRId64 " ms from this host's clock", skew);
+}
+
+
+static int
+ctl_doctor_one(ctl_doctor_t *doctor, uint64_t activity)
+{
+    int  rc;
+
+    doctor->activity = activity;
+    snprintf(doctor->title, sizeof(doctor->title), "activity %" PRIu64, activity);
+    rc = ctl_doctor_sale(doctor, activity);
+    doctor->activity = 0;
+
+    return rc;
+}
+
+
+static int
+ctl_doctor_sales(ctl_doctor_t *doctor)
+{
+    int                rc;
+    size_t             i;
+    ctl_activities_t   activities;
+
+    rc = ctl_activities_read(doctor->ctl, &activities);
+
+    for (i = 0; rc == CTL_FINE && i < activities.n; i++) {
+        rc = ctl_doctor_one(doctor, activities.ids[i]);
+    }
+
+    ctl_activities_free(&activities);
+
+    return rc;
+}
+
+
+/* a server that does not answer leaves the rest worth knowing */
+static int
+ctl_doctor_all(ctl_doctor_t *doctor, uint64_t one)
+{
+    int  rc, redis, mysql;
+
+    strcpy(doctor->title, "this host");
+
+    rc = ctl_doctor_host(doctor);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    strcpy(doctor->title, "Redis");
+    redis = ctl_doctor_redis(doctor);
+
+    strcpy(doctor->title, "MySQL");
+    mysql = ctl_doctor_mysql(doctor);
+
+    if (redis != CTL_FINE || mysql != CTL_FINE) {
+        return redis != CTL_FINE ? redis : mysql;
+    }
+
+    return doctor->all ? ctl_doctor_sales(doctor) : ctl_doctor_one(doctor, one);
+}
+
+
+static int
+ctl_doctor_run(ctl_t *ctl, int argc, char **argv)
+{
+    int           rc;
+    uint64_t      activity;
+    ctl_doctor_t  doctor;
+
+    static const struct option  options[] = { CTL_OPTIONS };
+
+    if (ctl_getopt(ctl, argc, argv, options) != -1) {
+        return ctl->exit;
+    }
+
+    memset(&doctor, 0, sizeof(doctor));
+    doctor.ctl = ctl;
+    activity = 0;
+    doctor.all = argc == optind;
+
+    if (argc - optind > 1) {
+        return ctl_usage(ctl, "one activity, or none for all of them");
+    }
+
+    if (argc - optind == 1 && sk_id_parse(argv[optind], strlen(argv[optind]), &activity) != 0) {
+        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+    }
+
+    if (ctl->json) {
+        ctl_json_begin(ctl, &doctor.json);
+        ctl_json_map(&doctor.json, NULL);
+        ctl_json_array(&doctor.json, "checks");
+    }
+
+    rc = ctl_doctor_all(&doctor, activity);
+
+    if (!ctl->json) {
+        printf("%zu ok, %zu warnings, %zu wrong%s\n", doctor.n[CTL_IS_OK],
+               doctor.n[CTL_IS_WARNING], doctor.n[CTL_IS_WRONG],
+               rc == CTL_FINE ? "" : "; not everything could be looked at");
+
+    } else {
+        ctl_json_array_end(&doctor.json);
+        ctl_json_count(&doctor.json, "ok", doctor.n[CTL_IS_OK]);
+        ctl_json_count(&doctor.json, "warnings", doctor.n[CTL_IS_WARNING]);
+        ctl_json_count(&doctor.json, "wrong", doctor.n[CTL_IS_WRONG]);
+        ctl_json_error(&doctor.json, ctl);
+        ctl_json_map_end(&doctor.json);
+
+        if (ctl_json_end(&doctor.json) != 0 && rc == CTL_FINE) {
+            rc = CTL_PARTLY;
+        }
+    }
+
+    return rc == CTL_FINE && doctor.n[CTL_IS_WRONG] ? CTL_NO : rc;
+}
+
+
+const ctl_verb_t  ctl_doctor_verb = {
+    "doctor",
+    "[ID]",
+    "the checklist before a sale: what is ok, and what to do",
+    "Looks at this host, seckilld, Redis, MySQL and the sale, or all sales that are not\n"
+    "over.  Changes nothing.  Each line is ok, warning or wrong, and says what to do.\n"
+    "Exit 0 when nothing is wrong (warnings are fine), 1 when something is, 3 when a\n"
+    "server does not answer.\n"
+    "\n",
+    ctl_doctor_run
+};

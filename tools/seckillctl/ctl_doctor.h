@@ -1,0 +1,46 @@
+/*
+ * The pre-launch checklist: its lines, and who looks at what.  Nothing here
+ * changes anything.
+ */
+
+#ifndef _CTL_DOCTOR_H_INCLUDED_
+#define _CTL_DOCTOR_H_INCLUDED_
+
+#include "ctl_json.h"
+#include "ctl_sale.h"
+
+typedef enum {
+    CTL_IS_OK,
+    CTL_IS_WARNING,
+    CTL_IS_WRONG
+} ctl_level_e;
+
+typedef struct {
+    ctl_t       *ctl;
+    ctl_json_t   json;
+    uint64_t     activity;              /* of the lines that follow; 0: of none */
+    int          all;                   /* sales that are over are passed over */
+    char         title[48];             /* to be printed before the next line */
+    size_t       n[CTL_IS_WRONG + 1];
+} ctl_doctor_t;
+
+/* A line: what was looked at, what to do ("" when ok), what was found. */
+void ctl_doctor_tell(ctl_doctor_t *doctor, ctl_level_e level, const char *check,
+    const char *cure, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* A clock beside that of this host, where asking began and ended at these times. */
+void ctl_doctor_clock(ctl_doctor_t *doctor, const char *check, int64_t began_ms, int64_t ended_ms,
+    int64_t ms);
+
+int64_t ctl_doctor_now(void);
+
+/*
+ * All return CTL_FINE when they could look, whatever they saw; or another code
+ * after reporting.
+ */
+int ctl_doctor_host(ctl_doctor_t *doctor);
+int ctl_doctor_redis(ctl_doctor_t *doctor);
+int ctl_doctor_mysql(ctl_doctor_t *doctor);
+int ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity);
+
+#endif /* _CTL_DOCTOR_H_INCLUDED_ */

@@ -1,0 +1,171 @@
+/*
+ * doctor, Redis: what would lose accepted purchases, and the switch of all.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl_backend.h"
+#include "ctl_doctor.h"
+
+#define CTL_VALUE_MAX  64
+
+
+/* "name:value\r\n" of INFO; "" when it is not there */
+static void
+ctl_doctor_field(const char *info, const char *name, char *value)
+{
+    size_t       len;
+    const char  *line;
+
+    len = strlen(name);
+    value[0] = '\0';
+
+    for (line = info; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        if (strncmp(line, name, len) == 0 && line[len] == ':') {
+            snprintf(value, CTL_VALUE_MAX, "%.*s", (int) strcspn(line + len + 1, "\r\n"),
+                     line + len + 1);
+            return;
+        }
+    }
+}
+
+
+static void
+ctl_doctor_info(ctl_doctor_t *doctor, const char *info)
+{
+    char  value[CTL_VALUE_MAX], status[CTL_VALUE_MAX];
+
+    ctl_doctor_field(info, "maxmemory_policy", value);
+    ctl_doctor_tell(doctor, strcmp(value, "noeviction") ? CTL_IS_WRONG : CTL_IS_OK, "eviction",
+                    "CONFIG SET maxmemory-policy noeviction, and in redis.conf",
+                    "maxmemory-policy is %s", value[0] ? value : "not known");
+
+    ctl_doctor_field(info, "aof_enabled", value);
+    ctl_doctor_field(info, "aof_last_write_status", status);
+
+    if (strcmp(value, "1") != 0) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "append only file", "appendonly yes: without it a "
+                        "crash loses accepted purchases", "it is off");
+    } else {
+        ctl_doctor_tell(doctor, strcmp(status, "ok") ? CTL_IS_WRONG : CTL_IS_OK,
+                        "append only file", "look at Redis' log and at the disk",
+                        "it is on, the last write was %s", status);
+    }
+
+    ctl_doctor_field(info, "role", value);
+    ctl_doctor_tell(doctor, strcmp(value, "master") ? CTL_IS_WRONG : CTL_IS_OK, "role",
+                    "set [redis] address to the master", "%s", value);
+}
+
+
+static int
+ctl_doctor_fsync(ctl_doctor_t *doctor)
+{
+    int          rc, bad;
+    redisReply  *reply;
+
+    rc = ctl_redis_try(doctor->ctl, &reply, "CONFIG GET appendfsync");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
+        || reply->element[1]->type != REDIS_REPLY_STRING)
+    {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "appendfsync", "look into redis.conf: always or "
+                        "everysec", "Redis does not tell");
+    } else {
+        bad = strcmp(reply->element[1]->str, "no") == 0;
+        ctl_doctor_tell(doctor, bad ? CTL_IS_WRONG : CTL_IS_OK, "appendfsync",
+                        "always, or everysec which may lose a second", "%s",
+                        reply->element[1]->str);
+    }
+
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_doctor_control(ctl_doctor_t *doctor)
+{
+    int          rc, closed;
+    char         key[SK_KEY_MAX + 1];
+    redisReply  *reply;
+
+    ctl_key_global(doctor->ctl, key, "control");
+
+    rc = ctl_redis(doctor->ctl, &reply, "HMGET %s rev state token_key", key);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->element[0]->type != REDIS_REPLY_STRING) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "control", "preheat; after a loss, restore",
+                        "\"%s\" is missing: nothing is sold", key);
+    } else {
+        closed = reply->element[1]->type == REDIS_REPLY_STRING
+                 && strcmp(reply->element[1]->str, "closed") == 0;
+        ctl_doctor_tell(doctor, closed ? CTL_IS_WARNING : CTL_IS_OK, "control",
+                        "seckillctl open --all", "the entry of all sales is %s",
+                        closed ? "closed" : "open");
+    }
+
+    freeReplyObject(reply);
+
+    rc = ctl_redis(doctor->ctl, &reply, "PTTL %s", key);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->integer >= 0) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "control", "PERSIST it", "\"%s\" expires in %lld ms",
+                        key, reply->integer);
+    }
+
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_doctor_redis(ctl_doctor_t *doctor)
+{
+    int          rc;
+    int64_t      began, ended;
+    redisReply  *reply;
+
+    if ((rc = ctl_open_redis(doctor->ctl)) != CTL_FINE) {
+        return rc;
+    }
+
+    began = ctl_doctor_now();
+
+    rc = ctl_redis(doctor->ctl, &reply, "TIME");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ended = ctl_doctor_now();
+    ctl_doctor_clock(doctor, "clock", began, ended,
+                     (int64_t) (ctl_reply_u64(reply->element[0]) * 1000
+                                + ctl_reply_u64(reply->element[1]) / 1000));
+    freeReplyObject(reply);
+
+    rc = ctl_redis(doctor->ctl, &reply, "INFO");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_doctor_info(doctor, reply->str);
+    freeReplyObject(reply);
+
+    rc = ctl_doctor_fsync(doctor);
+
+    return rc == CTL_FINE ? ctl_doctor_control(doctor) : rc;
+}

@@ -1,0 +1,266 @@
+/*
+ * doctor, one sale: preheated, equal in both servers, lasting, in time, with a
+ * consumer that lives.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl_backend.h"
+#include "ctl_doctor.h"
+
+#define CTL_SILENT_MS  5000             /* a consumer that asks for nothing so long is dead */
+
+
+static void
+ctl_doctor_facts(ctl_doctor_t *doctor, const ctl_live_t *live, const ctl_row_t *row)
+{
+    int  same;
+
+    same = live->product_id == row->product_id && live->stock_limit == row->stock_limit
+           && live->start_ms == row->start_ms && live->end_ms == row->end_ms
+           && live->max_quantity == row->max_quantity && live->epoch == row->epoch
+           && live->by_registration == row->by_registration
+           && strcmp(live->price, row->price) == 0;
+
+    ctl_doctor_tell(doctor, same ? CTL_IS_OK : CTL_IS_WRONG, "facts",
+                    "preheat again; once it has started: restock, or restore",
+                    "product, price, limit, times and epoch %s", same ? "are those of MySQL"
+                    : "in Redis are not those of MySQL");
+}
+
+
+static void
+ctl_doctor_stock(ctl_doctor_t *doctor, const ctl_live_t *live, const ctl_row_t *row)
+{
+    int64_t      flight, due;
+    const char  *cure;
+    ctl_level_e  level;
+
+    due = (int64_t) row->stock_limit - (int64_t) row->sold - (int64_t) row->returned;
+    flight = live->unread < 0 || live->pending < 0 ? -1
+             : live->unread + live->pending + (live->dead > 0 ? live->dead : 0);
+
+    if (flight != 0 && live->stock != due) {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "stock", "seckillctl reconcile tells",
+                        "%" PRId64 " units in Redis, %" PRId64 " in MySQL, and purchases on their "
+                        "way", live->stock, due);
+        return;
+    }
+
+    level = CTL_IS_WRONG;
+    cure = "before the start: preheat again; after it: reconcile";
+
+    if (live->stock == due) {
+        level = due > 0 ? CTL_IS_OK : CTL_IS_WARNING;
+        cure = "restock, or leave it sold out";
+    }
+
+    ctl_doctor_tell(doctor, level, "stock", cure,
+                    "%" PRId64 " units in Redis, %" PRId64 " in MySQL (limit minus sold)",
+                    live->stock, due);
+}
+
+
+static void
+ctl_doctor_window(ctl_doctor_t *doctor, const ctl_live_t *live, int64_t mysql_ms)
+{
+    char     start[CTL_TIME_MAX];
+    int64_t  now, later;
+
+    now = live->now_ms < mysql_ms ? live->now_ms : mysql_ms;
+    later = live->now_ms > mysql_ms ? live->now_ms : mysql_ms;
+    ctl_time_utc(start, live->start_ms);
+
+    if (later >= live->end_ms) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "window", "settle it", "the sale is over");
+
+    } else if (now >= live->start_ms) {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "window", "nothing, if it is meant to",
+                        "the sale runs since %s", start);
+
+    } else {
+        ctl_doctor_tell(doctor, later < live->start_ms ? CTL_IS_OK : CTL_IS_WRONG, "window",
+                        "set the clocks: Redis and MySQL do not agree whether it has begun",
+                        "start at %s, in %" PRId64 " s by Redis' clock, %" PRId64 " s by MySQL's",
+                        start, (live->start_ms - live->now_ms) / 1000,
+                        (live->start_ms - mysql_ms) / 1000);
+    }
+}
+
+
+static void
+ctl_doctor_state(ctl_doctor_t *doctor, const ctl_live_t *live)
+{
+    if (strcmp(live->state, "closed") == 0) {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "state", "seckillctl open ID", "it is closed");
+    } else {
+        ctl_doctor_tell(doctor, strcmp(live->state, "open") ? CTL_IS_WRONG : CTL_IS_OK, "state",
+                        "paused: seckillctl restore ID; settled is over", "%s", live->state);
+    }
+}
+
+
+static int
+ctl_doctor_expiry(ctl_doctor_t *doctor, const ctl_live_t *live)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    size_t       i, wrong;
+    redisReply  *reply;
+
+    static const sk_key_e  keys[] = {
+        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS, SK_KEY_DEAD,
+        SK_KEY_ELIGIBLE
+    };
+
+    wrong = 0;
+
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        ctl_key(doctor->ctl, key, keys[i], live->activity, 0);
+
+        rc = ctl_redis(doctor->ctl, &reply, "PTTL %s", key);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+
+        if (reply->integer >= 0) {
+            wrong++;
+            ctl_doctor_tell(doctor, CTL_IS_WRONG, "expiry", "PERSIST it: only settle may let "
+                            "keys expire", "\"%s\" expires in %lld ms", key, reply->integer);
+        }
+
+        freeReplyObject(reply);
+    }
+
+    if (wrong == 0) {
+        ctl_doctor_tell(doctor, CTL_IS_OK, "expiry", "", "no key expires");
+    }
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_doctor_consumers(ctl_doctor_t *doctor, const ctl_live_t *live)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    size_t       i, k, alive;
+    redisReply  *reply, *one;
+
+    ctl_key(doctor->ctl, key, SK_KEY_ORDERS, live->activity, 0);
+
+    rc = ctl_redis_try(doctor->ctl, &reply, "XINFO CONSUMERS %s seckilld", key);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type != REDIS_REPLY_ARRAY) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "group", "preheat makes it; after a loss: restore",
+                        "%s", reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
+        freeReplyObject(reply);
+        return CTL_FINE;
+    }
+
+    ctl_doctor_tell(doctor, CTL_IS_OK, "group", "", "seckilld");
+    alive = 0;
+
+    for (i = 0; i < reply->elements; i++) {
+        one = reply->element[i];
+
+        for (k = 0; k + 1 < one->elements; k += 2) {
+            if (strcmp(one->element[k]->str, "idle") == 0) {
+                alive += one->element[k + 1]->integer < CTL_SILENT_MS;
+            }
+        }
+    }
+
+    ctl_doctor_tell(doctor, alive ? CTL_IS_OK : CTL_IS_WRONG, "consumers",
+                    "start seckilld, look at its log", "%zu of %zu asked within %d s", alive,
+                    reply->elements, CTL_SILENT_MS / 1000);
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_doctor_eligible(ctl_doctor_t *doctor, const ctl_live_t *live)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    redisReply  *reply;
+
+    if (!live->by_registration) {
+        return CTL_FINE;
+    }
+
+    ctl_key(doctor->ctl, key, SK_KEY_ELIGIBLE, live->activity, 0);
+
+    rc = ctl_redis(doctor->ctl, &reply, "SCARD %s", key);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_doctor_tell(doctor, reply->integer > 0 ? CTL_IS_OK : CTL_IS_WRONG, "registered",
+                    "load the registered users into this set: nobody else may buy",
+                    "%lld users in \"%s\"", reply->integer, key);
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity)
+{
+    int         rc;
+    int64_t     mysql_ms;
+    ctl_row_t   sale;
+    ctl_live_t  live;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+
+    if ((rc = ctl_live_read(doctor->ctl, activity, &live)) != CTL_FINE
+        || (rc = ctl_row_read(doctor->ctl, activity, 0, &sale)) != CTL_FINE
+        || (rc = ctl_sql(doctor->ctl, &res, "SELECT FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000)"))
+           != CTL_FINE)
+    {
+        return rc;
+    }
+
+    row = mysql_fetch_row(res);
+    mysql_ms = row ? ctl_column_i64(row[0]) : 0;
+    mysql_free_result(res);
+
+    if (doctor->all && (sale.status == 2 || (sale.exists && sale.end_ms <= live.now_ms))) {
+        return CTL_FINE;
+    }
+
+    if (!sale.exists) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "facts", "insert it, then preheat",
+                        "not in seckill_activities");
+        return CTL_FINE;
+    }
+
+    if (!live.exists) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "facts", sale.epoch ? "seckillctl restore ID"
+                        : "seckillctl preheat ID", "not in Redis");
+        return CTL_FINE;
+    }
+
+    ctl_doctor_window(doctor, &live, mysql_ms);
+    ctl_doctor_state(doctor, &live);
+    ctl_doctor_facts(doctor, &live, &sale);
+    ctl_doctor_stock(doctor, &live, &sale);
+
+    if ((rc = ctl_doctor_eligible(doctor, &live)) != CTL_FINE
+        || (rc = ctl_doctor_expiry(doctor, &live)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    return ctl_doctor_consumers(doctor, &live);
+}
