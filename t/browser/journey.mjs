@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { buy, frozen, orderNo, posted, redis, sale, stack, until } from './lib/stack.mjs';
+import { buy, frozen, listeners, orderNo, posted, redis, sale, stack } from './lib/stack.mjs';
 import { salePath, visit } from './lib/visit.mjs';
 
 test('a winner buys in Chinese: one click, queue, order number', async () => {
@@ -139,7 +139,7 @@ test('a failed order is told, with the reason', async () => {
     await frozen(stack.seckilld, async () => {
       await one.button.click();
       await one.state('queueing');
-      await until(async () => (await redis('PUBSUB', 'NUMSUB', `seckill:results:{${id}}`)).endsWith('1'), 'a subscription');
+      await listeners(id);
       const failed = '{"success":false,"reason":"over_limit"}';
       await redis('SET', `seckill:result:7:{${id}}`, failed);
       await redis('PUBLISH', `seckill:results:{${id}}`, `7 ${failed}`);

@@ -3,14 +3,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
-import { frozen, redis, sale, stack, until } from './lib/stack.mjs';
+import { frozen, listeners, sale, stack, until } from './lib/stack.mjs';
 import { salePath, visit } from './lib/visit.mjs';
 
 const PUSHED_MS = 500;
 
 const transport = (one) => one.status.getAttribute('data-transport');
-const subscribed = (id) => until(
-  async () => (await redis('PUBSUB', 'NUMSUB', `seckill:results:{${id}}`)).endsWith('1'), 'a subscription of nginx');
 
 /* when a result of the activity was published, in epoch milliseconds */
 async function listen(id) {
@@ -38,7 +36,7 @@ test(`the result is on the screen less than ${PUSHED_MS} ms after it was publish
       await frozen(stack.seckilld, async (go) => {
         await one.button.click();
         await one.state('queueing');
-        await until(async () => (await redis('PUBSUB', 'NUMSUB', `seckill:results:{${id}}`)).endsWith('2'), 'nginx too');
+        await listeners(id, 2);
         await one.page.waitForTimeout(300);
         assert.equal(await transport(one), 'push');
         go();
@@ -65,10 +63,10 @@ test('a stream that nginx ends by a reload is opened again by itself', async () 
     await frozen(stack.seckilld, async (go) => {
       await one.button.click();
       await one.state('queueing');
-      await subscribed(id);
+      await listeners(id);
       process.kill(stack.nginx, 'SIGHUP');
       await until(() => one.requests.filter(({ type }) => type === 'eventsource').length > 1, 'a second stream');
-      await subscribed(id);
+      await listeners(id);
       go();
       await one.state('success');
     });
@@ -89,7 +87,7 @@ test('without server-sent events a long poll brings the result', async () => {
     await frozen(stack.seckilld, async (go) => {
       await one.button.click();
       await one.state('queueing');
-      await subscribed(id);
+      await listeners(id);
       assert.equal(await transport(one), 'hold');
       go();
       await one.state('success');
@@ -166,7 +164,7 @@ test('after 30 s the page stops, says so, and looks again when asked', async () 
     await frozen(stack.seckilld, async (go) => {
       await one.button.click();
       await one.state('queueing');
-      await subscribed(id);
+      await listeners(id);
       await one.page.clock.runFor(29000);
       assert.equal(await one.page.getAttribute('body', 'data-state'), 'queueing');
       await one.page.clock.runFor(2000);

@@ -43,7 +43,7 @@ test('who comes after the sell-out finds a grey button, and units that come back
 });
 
 test('before the start the button is grey and nothing is sent', async () => {
-  const id = await sale({ startsIn: 3600 });
+  const id = await sale({ startsIn: 3590 });
 
   await visit(salePath(id), { user: 13, locale: 'en-GB', colorScheme: 'dark' }, async (one) => {
     await one.state('not_started');

@@ -46,6 +46,9 @@ if ($option{list}) {
 }
 
 $| = 1;
+for my $name (qw(INT TERM HUP)) {
+    $SIG{$name} = sub { print STDERR "chaos: SIG$name\n"; exit 2 };
+}
 my @faults = Chaos::Faults::all();
 my $rounds = $option{rounds} || @faults;
 my $stack  = eval { Chaos::Stack->new } or do { print STDERR "chaos: $@"; exit 2 };

@@ -111,6 +111,20 @@ export async function news(id) {
   await redis('HINCRBY', 'seckill:control', 'rev', '1');
 }
 
+/* waits until so many listen for results of the activity */
+export async function listeners(id, wanted = 1) {
+  let count = null;
+
+  try {
+    await until(async () => {
+      count = Number((await redis('PUBSUB', 'NUMSUB', `seckill:results:{${id}}`)).split('\n').at(-1));
+      return count === wanted;
+    }, '');
+  } catch {
+    throw new Error(`${count} instead of ${wanted} listen for results of activity ${id}`);
+  }
+}
+
 /* runs the code while a server stands still, and lets it go whatever happens */
 export async function frozen(pid, code) {
   process.kill(pid, 'SIGSTOP');

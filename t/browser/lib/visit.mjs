@@ -93,6 +93,15 @@ class Visit {
     return this.page.evaluate(() => window.seen);
   }
 
+  /* for whoever reads why a test failed */
+  async history() {
+    const states = (await this.seen()).map(({ state, at }) => `${state} at ${Math.round(at)}`);
+    const asked = this.requests.filter(({ url }) => url.includes('/result/'))
+      .map(({ url, type, at }) => `${type} ${new URL(url).searchParams.get('wait') ?? ''} at ${at}`);
+
+    return `${states.join(', ')}; results were asked for by ${asked.join(', ') || 'nobody'}`;
+  }
+
   async words() {
     return (await this.status.innerText()).replace(/\s+/g, ' ');
   }
@@ -135,6 +144,7 @@ export async function visit(path, options, code) {
     await code(one);
   } catch (error) {
     failure = error;
+    failure.stack += `\nthe page went through ${await one.history().catch(() => 'unknown states')}`;
     await page.screenshot({ path: join(stack.shots, `failed-${Date.now()}.png`) }).catch(() => {});
   }
   try {

@@ -67,6 +67,7 @@ sub _fail_save {
     my ($stack) = @_;
 
     my $client = $stack->client;
+    unlink $stack->redis->{dir} . '/dump.rdb';
     mkdir $stack->redis->{dir} . '/dump.rdb' or die "mkdir: $!\n";
     $client->config_set('save', '3600 1');
     $client->bgsave;
@@ -79,7 +80,7 @@ sub _save_again {
     my ($stack) = @_;
 
     my $client = $stack->client;
-    rmdir $stack->redis->{dir} . '/dump.rdb';
+    rmdir $stack->redis->{dir} . '/dump.rdb' or die "rmdir: $!\n";
     $client->bgsave;
     $stack->t->wait_for(sub { $client->info('persistence')->{rdb_last_bgsave_status} eq 'ok' }, 10,
                         'a background save to succeed');

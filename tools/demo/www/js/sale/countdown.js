@@ -4,7 +4,7 @@
  */
 
 import { byId, setAttribute, setText } from '../shared/dom.js';
-import { t } from '../shared/text.js';
+import { t, tag } from '../shared/text.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -18,6 +18,9 @@ const MOMENTS = [
 ];
 
 const calm = matchMedia('(prefers-reduced-motion: reduce)');
+
+/* "1 hour", "59 minutes" */
+const spoken = (n, unit) => new Intl.NumberFormat(tag(), { style: 'unit', unit, unitDisplay: 'long' }).format(n);
 const two = (n) => String(n).padStart(2, '0');
 
 export class Countdown {
@@ -53,11 +56,15 @@ export class Countdown {
 
     if (days > 0) {
       this.#tiles(t('days', { n: days }), two(hours), minutes, '');
-      setText(byId('clock-text'), t('remaining_days', { days, hours, minutes: Number(minutes) }));
+      this.#speak([days, 'day'], [hours, 'hour'], [Number(minutes), 'minute']);
       return;
     }
     this.#tiles(two(hours), minutes, seconds, fine ? `.${Math.floor((ms % SECOND) / 100)}` : '');
-    setText(byId('clock-text'), t('remaining', { hours, minutes: Number(minutes), seconds: Number(seconds) }));
+    this.#speak([hours, 'hour'], [Number(minutes), 'minute'], [Number(seconds), 'second']);
+  }
+
+  #speak(...parts) {
+    setText(byId('clock-text'), parts.map(([n, unit]) => spoken(n, unit)).join(' '));
   }
 
   #tiles(hours, minutes, seconds, tenths) {

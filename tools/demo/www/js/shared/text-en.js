@@ -41,8 +41,6 @@ export default {
   until_start: 'Starts in',
   until_end: 'Ends in',
   countdown_over: 'Time of the sale',
-  remaining: '{hours} hours {minutes} minutes {seconds} seconds',
-  remaining_days: '{days} days {hours} hours {minutes} minutes',
   days: '{n} d',
   announce_start: 'It has started, you can buy now',
   announce_minute: 'Starts in one minute',

@@ -40,8 +40,6 @@ export default {
   until_start: '距开始',
   until_end: '距结束',
   countdown_over: '活动时间',
-  remaining: '{hours} 小时 {minutes} 分 {seconds} 秒',
-  remaining_days: '{days} 天 {hours} 小时 {minutes} 分',
   days: '{n} 天',
   announce_start: '开始了，现在可以抢购',
   announce_minute: '还有 1 分钟开始',
