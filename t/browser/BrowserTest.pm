@@ -130,6 +130,11 @@ root $root/tools/demo/www;
             alias $users;
         }
 
+        # a browser beside it makes a small machine slow, which is no fault of Redis
+        seckill_redis_timeout 3s;
+        seckill_redis_connect_timeout 3s;
+        seckill_timeout 6s;
+
         location /api/seckill/ {
             seckill on;
         }

@@ -165,9 +165,9 @@ test('after 30 s the page stops, says so, and looks again when asked', async () 
       await one.button.click();
       await one.state('queueing');
       await listeners(id);
-      await one.page.clock.runFor(29000);
+      await one.page.clock.runFor(22000);
       assert.equal(await one.page.getAttribute('body', 'data-state'), 'queueing');
-      await one.page.clock.runFor(2000);
+      await one.page.clock.runFor(8500);
       await one.state('late');
       assert.match(await one.words(), /^结果还没有出来 已等待 30 秒/);
       assert.equal(await one.button.innerText(), '再查一次');
