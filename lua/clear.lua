@@ -10,7 +10,7 @@
 --   healthy  refused: it is open and nothing of it is missing
 --   settled  refused
 --   busy     refused: purchases are unread or pending, seckilld must write them first
--- The stream, its group and the dead letters stay.  Refusals write nothing.
+-- The stream, its group, the dead letters and the facts stay, stopped.  Refusals write nothing.
 --
 -- Errors: "SECKILL ..." for bad arguments and keys of a wrong type, and Redis' own.
 
@@ -68,5 +68,7 @@ if call("XLEN", orders) > 0 then
   end
 end
 
-call("UNLINK", facts, stock, buyers)
+-- without facts buyers would hear "not started"
+call("HSET", facts, "state", state == "closed" and state or "paused")
+call("UNLINK", stock, buyers)
 return { "cleared", rev, state }

@@ -48,7 +48,8 @@ if number(ARGV[12]) > number(ARGV[3]) then
   return refuse("more units are left than the limit")
 end
 
-if call("EXISTS", facts, stock) > 0 then
+local state = call("HGET", facts, "state")
+if call("EXISTS", stock) > 0 or state == "open" or state == "settled" then
   return refuse("the sale is there")
 end
 if call("SCARD", buyers) ~= number(ARGV[13]) then

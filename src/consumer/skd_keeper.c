@@ -83,28 +83,6 @@ skd_keeper_connect(skd_keeper_t *keeper)
 }
 
 
-skd_rc_e
-skd_keeper_raise(skd_keeper_t *keeper)
-{
-    char         key[SK_KEY_MAX];
-    size_t       len;
-    skd_rc_e     rc = SKD_OK;
-    const char  *prefix = keeper->config->redis.prefix;
-    redisReply  *reply;
-
-    len = sk_key_global(key, prefix, strlen(prefix), "control", strlen("control"));
-    reply = redisCommand(keeper->reader.redis, "HINCRBY %b rev 1", key, len);
-
-    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
-        rc = skd_reader_failed(&keeper->reader, reply);
-    }
-
-    freeReplyObject(reply);
-
-    return rc;
-}
-
-
 static skd_rc_e
 skd_keeper_registered(skd_keeper_t *keeper)
 {

@@ -58,7 +58,4 @@ skd_rc_e skd_keeper_unpaid(skd_keeper_t *keeper);
 /* Draws the picture of the backlog. */
 skd_rc_e skd_keeper_backlog(skd_keeper_t *keeper);
 
-/* Raises "rev" of the control hash: the nodes read their facts again. */
-skd_rc_e skd_keeper_raise(skd_keeper_t *keeper);
-
 #endif /* _SKD_KEEPER_H_INCLUDED_ */

@@ -3,9 +3,11 @@
  */
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "skb_log.h"
 #include "skd_failpoint.h"
+#include "skd_pause.h"
 #include "skd_stats.h"
 #include "skd_store.h"
 
@@ -18,6 +20,41 @@ static skd_rc_e skd_store_range(skd_worker_t *worker, skd_stream_t *stream,
     skd_range_t range);
 
 
+/*
+ * Numbers that came a second time: Redis forgot who had them first, and has sold
+ * on past what the keeper compares.  The sale stops until it is restored.
+ */
+static skd_rc_e
+skd_store_lost(skd_worker_t *worker, const skd_stream_t *stream, const skd_range_t *range)
+{
+    skd_rc_e            rc;
+    skd_paused_t        paused;
+    const skd_entry_t  *entry = NULL;
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        if (range->batch->entries[i].taken) {
+            entry = &range->batch->entries[i];
+            break;
+        }
+    }
+
+    if (entry == NULL) {
+        return SKD_OK;
+    }
+
+    rc = skd_pause(&worker->reader, stream->activity, entry->message.epoch, SKD_SEQ_MAX, &paused);
+
+    if (rc == SKD_OK && strcmp(paused.status, "paused") == 0) {
+        skd_count(SKD_COUNT_PAUSED, 1);
+        skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
+                "activity=%" PRIu64 " state=paused epoch=%" PRIu64 " twice=%" PRIu64 " seq=%lld",
+                stream->activity, entry->message.epoch, entry->message.seq, paused.seq);
+    }
+
+    return rc;
+}
+
+
 static skd_rc_e
 skd_store_settle(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *range)
 {
@@ -25,7 +62,12 @@ skd_store_settle(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *
     skd_rc_e             rc;
     uint64_t             counts[SKD_DEAD + 1] = { 0 };
 
-    rc = skd_settle_range(worker->settle, &worker->reader, stream, range, &dead);
+    /* first: what is settled is not looked at again */
+    rc = skd_store_lost(worker, stream, range);
+
+    if (rc == SKD_OK) {
+        rc = skd_settle_range(worker->settle, &worker->reader, stream, range, &dead);
+    }
 
     if (rc == SKD_OK) {
         skd_failpoint(SKD_AFTER_SETTLE);

@@ -10,6 +10,7 @@
 
 #include "skb_log.h"
 #include "skd_keeper.h"
+#include "skd_pause.h"
 #include "skd_rows.h"
 
 #define SKD_UNPAID_MAX    500           /* orders of one transaction */
@@ -313,7 +314,7 @@ skd_unpaid_release(skd_keeper_t *keeper, skd_stream_t *stream)
     skb_log(SKB_NOTICE, "cancelled units are on sale again",
             "activity=%" PRIu64 " units=%lld", stream->activity, added);
 
-    return skd_keeper_raise(keeper);
+    return skd_pause_raise(&keeper->reader);
 }
 
 

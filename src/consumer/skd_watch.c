@@ -10,6 +10,7 @@
 
 #include "skb_log.h"
 #include "skd_keeper.h"
+#include "skd_pause.h"
 #include "skd_rows.h"
 
 #define SKD_WATCH_PIPE  256             /* activities of one write */
@@ -138,60 +139,42 @@ skd_watch_remember(skd_keeper_t *keeper, const skd_stream_t *stream)
 
 
 /* Once for each loss. */
-static skd_rc_e
-skd_watch_alarm(skd_keeper_t *keeper, skd_stream_t *stream, const char *status, long long seq)
+static void
+skd_watch_alarm(skd_stream_t *stream, const char *status, long long seq)
 {
     skd_care_t  *care = &stream->care;
 
-    if (care->lost) {
-        return SKD_OK;
+    if (!care->lost) {
+        care->lost = 1;
+        skd_count(SKD_COUNT_PAUSED, 1);
+        skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
+                "activity=%" PRIu64 " state=%s epoch=%" PRIu64 " seq_seen=%" PRIu64
+                " seq=%lld", stream->activity, status, care->row_epoch, care->seq_seen, seq);
     }
-
-    care->lost = 1;
-    skd_count(SKD_COUNT_PAUSED, 1);
-    skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
-            "activity=%" PRIu64 " state=%s epoch=%" PRIu64 " seq_seen=%" PRIu64 " seq=%lld",
-            stream->activity, status, care->row_epoch, care->seq_seen, seq);
-
-    return skd_keeper_raise(keeper);
 }
 
 
-/* It looks as if data was lost: the script says so in one step with the stop. */
 static skd_rc_e
 skd_watch_pause(skd_keeper_t *keeper, skd_stream_t *stream)
 {
-    char         key[SK_KEY_MAX + 1], epoch[24], seq[24];
-    skd_rc_e     rc = SKD_OK;
-    const char  *prefix = keeper->config->redis.prefix, *status;
-    redisReply  *reply;
+    skd_rc_e      rc;
+    skd_care_t   *care = &stream->care;
+    skd_paused_t  paused;
 
-    key[sk_key(key, prefix, strlen(prefix), SK_KEY_ACTIVITY, stream->activity, 0)] = '\0';
-    snprintf(epoch, sizeof(epoch), "%" PRIu64, stream->care.row_epoch);
-    snprintf(seq, sizeof(seq), "%" PRIu64, stream->care.seq_seen);
+    rc = skd_pause(&keeper->reader, stream->activity, care->row_epoch, care->seq_seen, &paused);
 
-    reply = skb_redis_script(keeper->reader.redis, SK_SCRIPT_PAUSE, 1, 3,
-                             (const char *[]) { key, epoch, seq }, NULL);
-
-    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 4
-        || reply->element[0]->type != REDIS_REPLY_STRING)
-    {
-        rc = skd_reader_failed(&keeper->reader, reply);
-
-    } else {
-        status = reply->element[0]->str;
-
-        if (strcmp(status, "fine") == 0) {
-            stream->care.lost = 0;
-
-        } else if (!stream->care.ended) {
-            rc = skd_watch_alarm(keeper, stream, status, reply->element[3]->integer);
-        }
+    if (rc != SKD_OK) {
+        return rc;
     }
 
-    freeReplyObject(reply);
+    if (strcmp(paused.status, "fine") == 0) {
+        care->lost = 0;
 
-    return rc;
+    } else if (!care->ended) {
+        skd_watch_alarm(stream, paused.status, paused.seq);
+    }
+
+    return SKD_OK;
 }
 
 
@@ -206,8 +189,13 @@ skd_watch_judge(skd_keeper_t *keeper, skd_stream_t *stream)
 
     if (!care->has_facts) {
         /* before the first purchase a preheat heals it */
-        return care->seq_seen > 0 && !care->ended
-               ? skd_watch_alarm(keeper, stream, "missing", 0) : SKD_OK;
+        if (care->seq_seen == 0 || care->ended || care->lost) {
+            return SKD_OK;
+        }
+
+        skd_watch_alarm(stream, "missing", 0);
+
+        return skd_pause_raise(&keeper->reader);
     }
 
     if (care->epoch < care->row_epoch

@@ -28,6 +28,9 @@
 #define NGX_HTTP_SECKILL_BATCH_MAX  256         /* purchases of one call */
 #define NGX_HTTP_SECKILL_KEYS_MAX   8           /* auth keys of a location */
 
+/* ngx_current_msec may be this much behind, in milliseconds */
+#define NGX_HTTP_SECKILL_CLOCK_SLACK  20
+
 #define NGX_HTTP_SECKILL_HMAC_KEY   32          /* bytes of the token_key */
 
 
@@ -219,6 +222,13 @@ void ngx_http_seckill_go_on(ngx_http_seckill_ctx_t *ctx);
 /* Registers the wait, so that a client who leaves is taken out of it. */
 ngx_int_t ngx_http_seckill_wait(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_wait_e wait);
+
+/*
+ * Sends a call that only this request waits for, and owns it from here.
+ * NGX_AGAIN: suspended until done() resumes.  NGX_BUSY: it did not run.
+ */
+ngx_int_t ngx_http_seckill_ask(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx, ngx_seckill_call_t *call);
 
 /* The deadline of the request's next call, within seckill_timeout. */
 ngx_msec_t ngx_http_seckill_deadline(ngx_http_seckill_ctx_t *ctx);

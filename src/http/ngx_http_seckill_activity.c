@@ -15,9 +15,6 @@
 /* one id of no activity is remembered per so many bytes of the zone */
 #define NGX_HTTP_SECKILL_NEGATIVE_BYTES  512
 
-/* ngx_current_msec may be this much behind, in milliseconds */
-#define NGX_HTTP_SECKILL_CLOCK_SLACK    20
-
 
 typedef struct {
     ngx_http_seckill_record_t    record;
@@ -225,9 +222,7 @@ ngx_http_seckill_zone_control(ngx_http_seckill_loc_conf_t *conf,
 
     fresh = NGX_HTTP_SECKILL_MISSING;
 
-    key.source = conf->source;
-    key.activity = 0;
-    key.user = 0;
+    ngx_http_seckill_key_set(&key, conf, 0, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
@@ -256,9 +251,7 @@ ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_table_t           *table;
     ngx_http_seckill_control_record_t  *record;
 
-    key.source = conf->source;
-    key.activity = 0;
-    key.user = 0;
+    ngx_http_seckill_key_set(&key, conf, 0, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
     table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
@@ -294,9 +287,7 @@ ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
 
     fresh = NGX_HTTP_SECKILL_MISSING;
 
-    key.source = conf->source;
-    key.activity = activity;
-    key.user = 0;
+    ngx_http_seckill_key_set(&key, conf, activity, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
@@ -360,9 +351,7 @@ ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_table_t         *table;
     ngx_http_seckill_facts_record_t  *record;
 
-    key.source = conf->source;
-    key.activity = activity;
-    key.user = 0;
+    ngx_http_seckill_key_set(&key, conf, activity, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
     table = &shm->tables[NGX_HTTP_SECKILL_FACTS];

@@ -183,36 +183,19 @@ static ngx_int_t
 ngx_http_seckill_auth_session_ask(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx)
 {
-    ngx_int_t             rc;
-    ngx_seckill_call_t   *call;
-    ngx_seckill_redis_t  *redis;
-
-    redis = ngx_http_seckill_client(ctx->conf);
-    if (redis == NULL) {
-        return NGX_ERROR;
-    }
+    ngx_int_t            rc;
+    ngx_seckill_call_t  *call;
 
     call = ngx_http_seckill_auth_session_call(ctx);
     if (call == NULL) {
         return NGX_ERROR;
     }
 
-    rc = ngx_http_seckill_wait(r, ctx, NGX_HTTP_SECKILL_WAIT_CALL);
-
-    if (rc != NGX_AGAIN) {
-        ngx_seckill_call_free(call);
-        return rc;
-    }
-
-    ctx->call = call;
     ctx->asked = ngx_current_msec;
 
-    if (ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call) != NGX_OK) {
-        ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
-        return ngx_http_seckill_say(ctx, SK_BUSY);
-    }
+    rc = ngx_http_seckill_ask(r, ctx, call);
 
-    return NGX_AGAIN;
+    return rc == NGX_BUSY ? ngx_http_seckill_say(ctx, SK_BUSY) : rc;
 }
 
 

@@ -9,7 +9,6 @@
 
 
 static void ngx_http_seckill_body_handler(ngx_http_request_t *r);
-static void ngx_http_seckill_body_event(ngx_http_request_t *r);
 static ngx_int_t ngx_http_seckill_body_read(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 static ngx_int_t ngx_http_seckill_body_collect(ngx_http_request_t *r,
@@ -67,7 +66,7 @@ ngx_http_seckill_body_handler(ngx_http_request_t *r)
     rc = ngx_http_seckill_body_read(r, ctx);
 
     if (rc == NGX_AGAIN) {
-        r->read_event_handler = ngx_http_seckill_body_event;
+        r->read_event_handler = ngx_http_seckill_body_handler;
         return;
     }
 
@@ -83,13 +82,6 @@ ngx_http_seckill_body_handler(ngx_http_request_t *r)
 
     /* the core called us, and runs what is posted when it is done with r */
     ngx_http_seckill_go_on(ctx);
-}
-
-
-static void
-ngx_http_seckill_body_event(ngx_http_request_t *r)
-{
-    ngx_http_seckill_body_handler(r);
 }
 
 

@@ -15,8 +15,7 @@
 
 static ngx_int_t ngx_http_seckill_run(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
-static void ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx);
-static void ngx_http_seckill_cleanup(void *data);
+static void ngx_http_seckill_leave(void *data);
 
 
 ngx_int_t
@@ -163,7 +162,7 @@ ngx_http_seckill_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
             return NGX_ERROR;
         }
 
-        cln->handler = ngx_http_seckill_cleanup;
+        cln->handler = ngx_http_seckill_leave;
         cln->data = ctx;
         ctx->cleanup_set = 1;
     }
@@ -185,16 +184,13 @@ ngx_http_seckill_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
 }
 
 
-static void
-ngx_http_seckill_cleanup(void *data)
-{
-    ngx_http_seckill_leave(data);
-}
-
+/* the request ends: whatever it waits for must not find it any more */
 
 static void
-ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx)
+ngx_http_seckill_leave(void *data)
 {
+    ngx_http_seckill_ctx_t  *ctx = data;
+
     switch (ctx->wait) {
 
     case NGX_HTTP_SECKILL_WAIT_NONE:
@@ -222,6 +218,38 @@ ngx_http_seckill_leave(ngx_http_seckill_ctx_t *ctx)
     ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
 
     ngx_http_seckill_waiter_leave(ctx);
+}
+
+
+ngx_int_t
+ngx_http_seckill_ask(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
+    ngx_seckill_call_t *call)
+{
+    ngx_int_t             rc;
+    ngx_seckill_redis_t  *redis;
+
+    redis = ngx_http_seckill_client(ctx->conf);
+
+    if (redis == NULL) {
+        ngx_seckill_call_free(call);
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_seckill_wait(r, ctx, NGX_HTTP_SECKILL_WAIT_CALL);
+
+    if (rc != NGX_AGAIN) {
+        ngx_seckill_call_free(call);
+        return rc;
+    }
+
+    ctx->call = call;
+
+    if (ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call) != NGX_OK) {
+        ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
+        return NGX_BUSY;
+    }
+
+    return NGX_AGAIN;
 }
 
 

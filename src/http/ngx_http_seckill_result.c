@@ -65,35 +65,17 @@ ngx_http_seckill_result_step(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_seckill_result_ask(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
-    ngx_int_t             rc;
-    ngx_seckill_call_t   *call;
-    ngx_seckill_redis_t  *redis;
-
-    redis = ngx_http_seckill_client(ctx->conf);
-    if (redis == NULL) {
-        return NGX_ERROR;
-    }
+    ngx_int_t            rc;
+    ngx_seckill_call_t  *call;
 
     call = ngx_http_seckill_result_call(ctx);
     if (call == NULL) {
         return NGX_ERROR;
     }
 
-    rc = ngx_http_seckill_wait(r, ctx, NGX_HTTP_SECKILL_WAIT_CALL);
+    rc = ngx_http_seckill_ask(r, ctx, call);
 
-    if (rc != NGX_AGAIN) {
-        ngx_seckill_call_free(call);
-        return rc;
-    }
-
-    ctx->call = call;
-
-    if (ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call) != NGX_OK) {
-        ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
-        return ngx_http_seckill_result_failed(ctx);
-    }
-
-    return NGX_AGAIN;
+    return rc == NGX_BUSY ? ngx_http_seckill_result_failed(ctx) : rc;
 }
 
 
@@ -246,9 +228,13 @@ ngx_http_seckill_result_lookup(ngx_http_seckill_ctx_t *ctx)
     };
 
     redis = ngx_http_seckill_client(ctx->conf);
+    if (redis == NULL) {
+        return;
+    }
+
     call = ngx_seckill_call_create(NULL, NULL, ngx_current_msec
                                                + ctx->conf->redis_timeout);
-    if (redis == NULL || call == NULL) {
+    if (call == NULL) {
         return;
     }
 

@@ -128,6 +128,37 @@ ngx_http_seckill_route_path(ngx_str_t *uri, ngx_http_seckill_ctx_t *ctx)
 }
 
 
+/* a walk begins with part at the list's first and i at 0; NULL at its end */
+
+static ngx_table_elt_t *
+ngx_http_seckill_next_header(ngx_list_part_t **part, ngx_uint_t *i)
+{
+    ngx_table_elt_t  *header;
+
+    while (*i >= (*part)->nelts) {
+        if ((*part)->next == NULL) {
+            return NULL;
+        }
+
+        *part = (*part)->next;
+        *i = 0;
+    }
+
+    header = (*part)->elts;
+
+    return &header[(*i)++];
+}
+
+
+static ngx_uint_t
+ngx_http_seckill_is_header(ngx_table_elt_t *header, const char *name,
+    size_t len)
+{
+    return header->key.len == len
+           && ngx_strncasecmp(header->key.data, (u_char *) name, len) == 0;
+}
+
+
 ngx_str_t *
 ngx_http_seckill_find_header(ngx_http_request_t *r, const char *name,
     size_t len)
@@ -137,26 +168,15 @@ ngx_http_seckill_find_header(ngx_http_request_t *r, const char *name,
     ngx_table_elt_t  *header;
 
     part = &r->headers_in.headers.part;
-    header = part->elts;
+    i = 0;
 
-    for (i = 0; /* void */ ; i++) {
-
-        if (i >= part->nelts) {
-            if (part->next == NULL) {
-                return NULL;
-            }
-
-            part = part->next;
-            header = part->elts;
-            i = 0;
-        }
-
-        if (header[i].key.len == len
-            && ngx_strncasecmp(header[i].key.data, (u_char *) name, len) == 0)
-        {
-            return &header[i].value;
+    while ((header = ngx_http_seckill_next_header(&part, &i)) != NULL) {
+        if (ngx_http_seckill_is_header(header, name, len)) {
+            return &header->value;
         }
     }
+
+    return NULL;
 }
 
 
@@ -171,34 +191,20 @@ ngx_http_seckill_headers(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     ngx_str_null(&given);
 
     part = &r->headers_in.headers.part;
-    header = part->elts;
+    i = 0;
 
-    for (i = 0; /* void */ ; i++) {
+    while ((header = ngx_http_seckill_next_header(&part, &i)) != NULL) {
 
-        if (i >= part->nelts) {
-            if (part->next == NULL) {
-                break;
-            }
-
-            part = part->next;
-            header = part->elts;
-            i = 0;
-        }
-
-        if (header[i].key.len == sizeof("Authorization") - 1
-            && ngx_strncasecmp(header[i].key.data, (u_char *) "Authorization",
-                               sizeof("Authorization") - 1) == 0)
+        if (ngx_http_seckill_is_header(header, "Authorization",
+                                       sizeof("Authorization") - 1))
         {
-            ctx->authorization = header[i].value;
+            ctx->authorization = header->value;
             ctx->authorizations = ctx->authorizations ? 2 : 1;
-            continue;
-        }
 
-        if (header[i].key.len == sizeof("X-Request-ID") - 1
-            && ngx_strncasecmp(header[i].key.data, (u_char *) "X-Request-ID",
-                               sizeof("X-Request-ID") - 1) == 0)
+        } else if (ngx_http_seckill_is_header(header, "X-Request-ID",
+                                              sizeof("X-Request-ID") - 1))
         {
-            given = header[i].value;
+            given = header->value;
         }
     }
 

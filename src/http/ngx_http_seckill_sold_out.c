@@ -17,9 +17,6 @@
 /* a load that takes longer than this has died with its worker */
 #define NGX_HTTP_SECKILL_SCAN_TIMEOUT  5000
 
-/* ngx_current_msec may be this much behind, in milliseconds */
-#define NGX_HTTP_SECKILL_END_SLACK     20
-
 
 typedef enum {
     NGX_HTTP_SECKILL_ON_SALE = 0,
@@ -63,7 +60,7 @@ ngx_http_seckill_sold_out_step(ngx_http_request_t *r,
     ngx_uint_t   ended;
 
     earliest = (int64_t) ngx_current_msec + ctx->control.clock
-               - NGX_HTTP_SECKILL_END_SLACK;
+               - NGX_HTTP_SECKILL_CLOCK_SLACK;
 
     ended = ctx->facts.settled || earliest >= (int64_t) ctx->facts.end_ms;
 
@@ -154,8 +151,6 @@ ngx_http_seckill_sold_out_set(ngx_http_seckill_loc_conf_t *conf,
     {
         record->sold_out = 1;
         record->sold_at = ngx_current_msec;
-        record->sold_rev = rev;
-        record->sold_epoch = epoch;
         record->facts.stock = 0;
         record->facts.sold_out = 1;
     }
@@ -182,8 +177,6 @@ ngx_http_seckill_sold_out_refresh_locked(ngx_http_seckill_shm_t *shm,
         if (!record->sold_out) {
             record->sold_out = 1;
             record->sold_at = asked;
-            record->sold_rev = facts->rev;
-            record->sold_epoch = facts->epoch;
         }
 
     } else if (record->sold_out
@@ -203,9 +196,7 @@ ngx_http_seckill_sold_out_find_locked(ngx_http_seckill_loc_conf_t *conf,
 {
     ngx_http_seckill_key_t  key;
 
-    key.source = conf->source;
-    key.activity = activity;
-    key.user = 0;
+    ngx_http_seckill_key_set(&key, conf, activity, 0);
 
     return (ngx_http_seckill_facts_record_t *)
            ngx_http_seckill_record_find_locked(

@@ -19,8 +19,6 @@ typedef struct {
     ngx_http_seckill_facts_t     facts;
 
     ngx_msec_t                   sold_at;   /* when Redis said so */
-    uint64_t                     sold_rev;
-    uint64_t                     sold_epoch;
 
     ngx_http_seckill_run_t       buyers;    /* the filter */
     uint64_t                     filter_id; /* of the load that fills it */

@@ -262,9 +262,7 @@ ngx_http_seckill_user_locked(ngx_http_seckill_ctx_t *ctx,
     ngx_http_seckill_user_t   *user;
     ngx_http_seckill_table_t  *table;
 
-    key.source = ctx->conf->source;
-    key.activity = ctx->activity;
-    key.user = ctx->user;
+    ngx_http_seckill_key_set(&key, ctx->conf, ctx->activity, ctx->user);
 
     table = &shm->tables[NGX_HTTP_SECKILL_USERS];
 

@@ -11,7 +11,20 @@
 #include "ngx_http_seckill.h"
 
 
-typedef struct ngx_http_seckill_hub_s  ngx_http_seckill_hub_t;
+typedef struct {
+    ngx_queue_t                   queue;        /* in its bucket */
+    ngx_queue_t                   joining;      /* of ctx->queue, not confirmed */
+    ngx_http_seckill_loc_conf_t  *conf;
+    ngx_seckill_redis_t          *redis;        /* where it is subscribed */
+    uint64_t                      activity;
+    ngx_str_t                     channel;
+    u_char                        name[SK_KEY_MAX];
+    ngx_rbtree_t                  waiters;
+    ngx_rbtree_node_t             sentinel;
+    ngx_uint_t                    count;
+    unsigned                      ready:1;      /* messages come */
+    unsigned                      asked:1;      /* for the subscription */
+} ngx_http_seckill_hub_t;
 
 
 /* a request that is to be told of its result */
@@ -30,8 +43,20 @@ struct ngx_http_seckill_waiter_s {
 };
 
 
+/* A message, or the end of all messages: goes on with it, if it holds. */
+void ngx_http_seckill_waiter_wake(ngx_http_seckill_waiter_t *waiter);
+
 /* The client has left, or its answer is known. */
 void ngx_http_seckill_waiter_leave(ngx_http_seckill_ctx_t *ctx);
+
+
+/* ngx_http_seckill_hub.c */
+
+/* The hub of the activity; NULL: messages can't be had now. */
+ngx_http_seckill_hub_t *ngx_http_seckill_hub(ngx_http_seckill_ctx_t *ctx);
+
+/* A waiter has left: frees a hub that nobody uses any more. */
+void ngx_http_seckill_hub_release(ngx_http_seckill_hub_t *hub);
 
 
 /* ngx_http_seckill_stream.c */

@@ -10,7 +10,7 @@
 
 
 /* raised with every change of what the zone's bytes mean */
-#define NGX_HTTP_SECKILL_ZONE_LAYOUT  5
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  6
 
 /* one tree of users, and of sessions, per so many bytes of the zone */
 #define NGX_HTTP_SECKILL_TREE_BYTES   2048
@@ -133,6 +133,16 @@ ngx_http_seckill_zone_create(ngx_shm_zone_t *shm_zone)
     shpool->data = shm;
 
     return shm;
+}
+
+
+void
+ngx_http_seckill_key_set(ngx_http_seckill_key_t *key,
+    ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user)
+{
+    key->source = conf->source;
+    key->activity = activity;
+    key->user = user;
 }
 
 

@@ -28,6 +28,10 @@ typedef struct {
 } ngx_http_seckill_key_t;
 
 
+void ngx_http_seckill_key_set(ngx_http_seckill_key_t *key,
+    ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user);
+
+
 /* "seckill_zone": creates it, or adopts the one of the last configuration */
 ngx_int_t ngx_http_seckill_zone_init(ngx_shm_zone_t *shm_zone, void *data);
 

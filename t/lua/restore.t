@@ -73,8 +73,10 @@ subtest 'clear' => sub {
     $redis->xgroup('CREATE', $orders, 'seckilld', '$');
 
     is_deeply(clear(1, 2), [ 'cleared', 7, 'paused' ], 'paused and drained');
-    is_deeply([ sort $redis->keys('*') ], [ 'other', $orders ], '... the stream stays, the rest goes');
-    is_deeply(clear(1, 2), [ 'cleared', 0, '' ], 'again is fine');
+    is_deeply([ sort $redis->keys('*') ], [ 'other', $facts, $orders ],
+              '... stream and facts stay, the rest goes');
+    is($redis->hget($facts, 'state'), 'paused', '... and nothing is sold');
+    is_deeply(clear(1, 2), [ 'cleared', 7, 'paused' ], 'again is fine');
 
     $s->refused(sub { clear(@{$_}) }, qr/SECKILL clear takes/, 'bad arguments') for [], [1], [ 1, 'x' ];
     $redis->set($buyers, 'x');
