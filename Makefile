@@ -44,7 +44,7 @@ MODULE_SRCS := config $(wildcard *.c src/http/* src/redis/* src/shared/* src/*.m
 SCRIPTS     := $(BUILD)/gen/sk_scripts_data.h
 
 .DELETE_ON_ERROR:
-.PHONY: all module seckilld seckillctl test unit lint asan demo bench up down deps clean help FORCE
+.PHONY: all module seckilld seckillctl test unit lint asan chaos demo bench up down deps clean help FORCE
 
 all: module seckilld seckillctl  ## the module, seckilld and seckillctl (default)
 
@@ -67,6 +67,13 @@ unit: units                      ## plain C tests only, in seconds
 
 asan:                            ## every test with ASan and UBSan in module, daemon and tool
 	$(MAKE) SANITIZE=1 BUILD=build/asan test
+
+chaos:                           ## sales under faults: every fault once, or ROUNDS=n SEED=s FAULT=name
+	tools/deps.sh build demo test
+	$(MAKE) -j$(JOBS) all
+	SECKILL_BUILD=$(abspath $(BUILD)) tools/chaos/chaos.pl $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	    $(if $(SEED),--seed $(SEED)) $(if $(FAULT),--fault $(FAULT)) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(USERS),--users $(USERS)) $(if $(REPORT),--report $(REPORT))
 
 lint:                            ## cppcheck, clang-tidy, luacheck, shellcheck, perl -c
 	tools/deps.sh build test lint

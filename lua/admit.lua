@@ -3,8 +3,12 @@
 -- KEYS[1] activity, hash   KEYS[2] stock, string   KEYS[3] order_users, set
 -- KEYS[4] orders, stream   KEYS[5] eligible, set
 -- KEYS[6..] limit, string: one per purchase, where all nodes share the limit
--- ARGV[1] activity id, then for each purchase: user, quantity, request_id, ext
--- and, with limit keys, at the end: milliseconds per request, burst
+-- ARGV[1] activity id, then for each purchase: user, quantity, request_id, ext;
+-- then, where the caller remembers one, the last epoch and seq that Redis told
+-- it; and, with limit keys, at the end: milliseconds per request, burst
+--
+-- Facts that are behind what the caller remembers: Redis lost purchases.  The
+-- sale is paused before anybody can be given their numbers again.
 --
 -- Returns { time_ms, epoch, rev, seq, stock left, verdicts }: verdicts is a
 -- string of one digit per purchase, as in src/shared/sk_verdicts_x.h; seq is
@@ -49,8 +53,18 @@ if limited then
   argc = argc - 2
 end
 
+-- what the caller remembers, behind the purchases too
+local known_epoch, known_seq = 0, 0
+if argc % 4 == 3 then
+  known_epoch, known_seq = number(argv[argc - 1]), number(argv[argc])
+  argc = argc - 2
+end
+
 if #KEYS < 5 or argc < 5 or argc % 4 ~= 1 then
   return refuse("admit takes five keys, an activity and four arguments per purchase")
+end
+if not (known_epoch and known_seq) then
+  return refuse("what the caller remembers is not an epoch and a seq")
 end
 if limited and not (#KEYS - 5 == (argc - 1) / 4 and interval and interval > 0 and burst) then
   return refuse("admit takes one limit key per purchase, an interval and a burst")
@@ -107,6 +121,13 @@ end
 local time = call("TIME")
 local seconds, millis = tonumber(time[1]), floor(tonumber(time[2]) / 1000)
 local now_ms = seconds * 1000 + millis
+
+-- the only write before the purchases: they are all refused then
+
+if state == "open" and (epoch < known_epoch or (epoch == known_epoch and seq < known_seq)) then
+  state, rev = "paused", rev + 1
+  call("HSET", facts, "state", state, "rev", rev)
+end
 
 -- the entry as a whole: whoever did not buy before hears this
 

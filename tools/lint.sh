@@ -93,7 +93,7 @@ perl_syntax() {
 
     temp=$(mktemp -d /tmp/skl-XXXXXX)
     for file in "$@"; do
-        if ! output=$(SECKILL_TMP=$temp TMPDIR=$temp perl -wc -It/lib "$file" 2>&1); then
+        if ! output=$(SECKILL_TMP=$temp TMPDIR=$temp perl -wc -It/lib -Itools/chaos "$file" 2>&1); then
             printf '%s\n' "$output"
             code=1
         fi
@@ -112,7 +112,7 @@ check luacheck-crowd luacheck --no-color -qq --no-config --std luajit \
     --globals init request 'done' --read-globals wrk -- tools/bench/crowd.lua tools/bench/scale.lua
 check shellcheck shellcheck -x -a tools/*.sh tools/grafana/*.sh tools/completion/*.bash tools/bench/run.sh tools/bench/profile.sh \
     tools/bench/scale.sh .ci/run
-mapfile -t perl_files < <(find t -name '*.t' -o -name '*.pm')
+mapfile -t perl_files < <(find t tools/chaos -name '*.t' -o -name '*.p[lm]')
 check "perl -c" perl_syntax "${perl_files[@]}"
 
 echo "lint: $((SECONDS - began)) s, ${#failed[@]} failed"

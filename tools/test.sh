@@ -170,6 +170,8 @@ else
         t/build/*.t t/docs/*.t t/packages/*.t "${lua[@]}" t/consumer/*.t t/ctl/*.t t/e2e/*.t \
         t/runner/*.t
     run_prove "t" "$jobs" t/*.t
+    # its faults freeze servers and fill disks, and it judges how long answers take
+    run_prove "t/chaos" 1 t/chaos/*.t
 fi
 run "no process left behind" check_left_behind 10
 

@@ -128,6 +128,13 @@ typedef struct {
 } ngx_http_seckill_facts_t;
 
 
+/* the last purchase that Redis told this node of */
+typedef struct {
+    uint64_t                     epoch;         /* 0: none */
+    uint64_t                     seq;
+} ngx_http_seckill_mark_t;
+
+
 /* what Redis said of the whole entry */
 typedef struct {
     uint64_t                     rev;

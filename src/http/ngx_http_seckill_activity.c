@@ -276,6 +276,20 @@ ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
 }
 
 
+ngx_http_seckill_facts_record_t *
+ngx_http_seckill_facts_find_locked(ngx_http_seckill_loc_conf_t *conf,
+    ngx_http_seckill_shm_t *shm, uint64_t activity)
+{
+    ngx_http_seckill_key_t  key;
+
+    ngx_http_seckill_key_set(&key, conf, activity, 0);
+
+    return (ngx_http_seckill_facts_record_t *)
+           ngx_http_seckill_record_find_locked(
+               &shm->tables[NGX_HTTP_SECKILL_FACTS], &key);
+}
+
+
 ngx_http_seckill_freshness_e
 ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
     uint64_t activity, uint64_t control_rev, ngx_http_seckill_facts_t *facts)

@@ -23,6 +23,7 @@ struct ngx_http_seckill_lane_s {
 
 struct ngx_http_seckill_batch_s {
     ngx_http_seckill_lane_t      *lane;
+    ngx_http_seckill_mark_t       mark;         /* when it left */
     ngx_uint_t                    n;
     ngx_http_seckill_ctx_t       *requests[1];  /* NULL: has gone */
 };
@@ -46,6 +47,25 @@ ngx_seckill_call_t *ngx_http_seckill_admit_question(
  */
 ngx_int_t ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
     redisReply *reply);
+
+
+/* ngx_http_seckill_mark.c: Redis must never know less of a sale than before */
+
+/* What Redis told this node last of the activity. */
+void ngx_http_seckill_mark_get(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, ngx_http_seckill_mark_t *mark);
+
+/* Redis told something newer. */
+void ngx_http_seckill_mark_set(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, ngx_http_seckill_mark_t *told);
+
+/*
+ * Asked with that mark, Redis told less: admit.lua has paused the sale.  Counts
+ * it and raises the alarm, once for each loss.
+ */
+void ngx_http_seckill_mark_lost(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, ngx_http_seckill_mark_t *mark,
+    ngx_http_seckill_mark_t *told);
 
 
 #endif /* _NGX_HTTP_SECKILL_ADMIT_H_INCLUDED_ */

@@ -10,12 +10,12 @@
 
 
 /*
- * EVALSHA, sha, number of keys, keys, activity, then four per purchase; with a
- * limit of the cluster one key more per purchase, and two arguments
+ * EVALSHA, sha, number of keys, keys, activity, then four per purchase, and the
+ * mark; with a limit of the cluster one key more per purchase, and two arguments
  */
 #define NGX_HTTP_SECKILL_ADMIT_KEYS  5
 #define NGX_HTTP_SECKILL_ADMIT_ARGS                                           \
-    (3 + NGX_HTTP_SECKILL_ADMIT_KEYS + 1 + 5 * NGX_HTTP_SECKILL_BATCH_MAX + 2)
+    (3 + NGX_HTTP_SECKILL_ADMIT_KEYS + 1 + 5 * NGX_HTTP_SECKILL_BATCH_MAX + 4)
 
 
 /* a call of admit.lua while it is put together */
@@ -26,7 +26,7 @@ typedef struct {
     size_t                        lens[NGX_HTTP_SECKILL_ADMIT_ARGS];
     char                          keys[NGX_HTTP_SECKILL_ADMIT_KEYS
                                        + NGX_HTTP_SECKILL_BATCH_MAX][SK_KEY_MAX];
-    char                          numbers[4 + 2 * NGX_HTTP_SECKILL_BATCH_MAX]
+    char                          numbers[6 + 2 * NGX_HTTP_SECKILL_BATCH_MAX]
                                          [SK_ID_MAX];
 } ngx_http_seckill_command_t;
 
@@ -39,6 +39,8 @@ static void ngx_http_seckill_admit_keys(ngx_http_seckill_batch_t *batch,
     ngx_http_seckill_command_t *command);
 static void ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
     ngx_http_seckill_command_t *command);
+static void ngx_http_seckill_admit_told(ngx_http_seckill_batch_t *batch,
+    uint64_t epoch, uint64_t seq);
 
 
 ngx_seckill_call_t *
@@ -52,6 +54,9 @@ ngx_http_seckill_admit_question(ngx_http_seckill_batch_t *batch,
 
     /* a worker makes one call at a time: the formatter copies all this */
     static ngx_http_seckill_command_t  the_command;
+
+    ngx_http_seckill_mark_get(batch->lane->conf, batch->lane->activity,
+                              &batch->mark);
 
     script = &sk_scripts[SK_SCRIPT_ADMIT];
     command = &the_command;
@@ -176,9 +181,37 @@ ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
                              ctx->purchase->ext_len);
     }
 
+    if (batch->mark.epoch) {
+        ngx_http_seckill_arg_number(command, batch->mark.epoch);
+        ngx_http_seckill_arg_number(command, batch->mark.seq);
+    }
+
     if (conf->limit_cluster) {
         ngx_http_seckill_arg_number(command, conf->limit);
         ngx_http_seckill_arg_number(command, conf->limit_burst);
+    }
+}
+
+
+/* what the script says of the sale as a whole */
+
+static void
+ngx_http_seckill_admit_told(ngx_http_seckill_batch_t *batch, uint64_t epoch,
+    uint64_t seq)
+{
+    ngx_http_seckill_mark_t  *mark, told;
+
+    mark = &batch->mark;
+    told.epoch = epoch;
+    told.seq = seq;
+
+    if (epoch < mark->epoch || (epoch == mark->epoch && seq < mark->seq)) {
+        ngx_http_seckill_mark_lost(batch->lane->conf, batch->lane->activity,
+                                   mark, &told);
+
+    } else if (epoch != mark->epoch || seq != mark->seq) {
+        ngx_http_seckill_mark_set(batch->lane->conf, batch->lane->activity,
+                                  &told);
     }
 }
 
@@ -223,6 +256,9 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
             seq--;
         }
     }
+
+    ngx_http_seckill_admit_told(batch, (uint64_t) reply->element[1]->integer,
+                                (uint64_t) reply->element[3]->integer);
 
     if (reply->element[4]->integer == 0) {
         ngx_http_seckill_sold_out_set(batch->lane->conf, batch->lane->activity,

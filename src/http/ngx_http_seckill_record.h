@@ -87,6 +87,7 @@ typedef struct {
     ngx_atomic_t                 resets;    /* after a death inside the lock */
     ngx_atomic_t                 batches;
     ngx_atomic_t                 purchases; /* in them */
+    ngx_atomic_t                 losses;    /* Redis fell behind a mark */
     ngx_http_seckill_counted_t   activities[NGX_HTTP_SECKILL_COUNTED + 1];
     ngx_seckill_histogram_t      requests;  /* milliseconds */
     ngx_seckill_redis_count_t    redis;

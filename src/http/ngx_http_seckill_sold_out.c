@@ -44,9 +44,6 @@ static ngx_int_t ngx_http_seckill_scan_page(ngx_http_seckill_scan_t *scan);
 static void ngx_http_seckill_scan_done(ngx_seckill_call_t *call);
 static ngx_int_t ngx_http_seckill_scan_read(ngx_http_seckill_scan_t *scan,
     ngx_seckill_call_t *call);
-static ngx_http_seckill_facts_record_t *ngx_http_seckill_sold_out_find_locked(
-    ngx_http_seckill_loc_conf_t *conf, ngx_http_seckill_shm_t *shm,
-    uint64_t activity);
 static void ngx_http_seckill_filter_drop_locked(ngx_http_seckill_shm_t *shm,
     ngx_http_seckill_facts_record_t *record);
 
@@ -97,8 +94,8 @@ ngx_http_seckill_over(ngx_http_seckill_ctx_t *ctx, ngx_uint_t ended,
 
     shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
-    record = ngx_http_seckill_sold_out_find_locked(ctx->conf, shm,
-                                                   ctx->activity);
+    record = ngx_http_seckill_facts_find_locked(ctx->conf, shm,
+                                                ctx->activity);
 
     if (record == NULL || (!ended && !record->sold_out)) {
         goto done;
@@ -142,7 +139,7 @@ ngx_http_seckill_sold_out_set(ngx_http_seckill_loc_conf_t *conf,
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
-    record = ngx_http_seckill_sold_out_find_locked(conf, shm, activity);
+    record = ngx_http_seckill_facts_find_locked(conf, shm, activity);
 
     /* the script knows an older revision: units may have been added since */
 
@@ -187,20 +184,6 @@ ngx_http_seckill_sold_out_refresh_locked(ngx_http_seckill_shm_t *shm,
     }
 
     facts->sold_out = record->sold_out;
-}
-
-
-static ngx_http_seckill_facts_record_t *
-ngx_http_seckill_sold_out_find_locked(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_shm_t *shm, uint64_t activity)
-{
-    ngx_http_seckill_key_t  key;
-
-    ngx_http_seckill_key_set(&key, conf, activity, 0);
-
-    return (ngx_http_seckill_facts_record_t *)
-           ngx_http_seckill_record_find_locked(
-               &shm->tables[NGX_HTTP_SECKILL_FACTS], &key);
 }
 
 
@@ -341,7 +324,7 @@ ngx_http_seckill_scan_read(ngx_http_seckill_scan_t *scan,
 
     shm = ngx_http_seckill_zone_lock(scan->conf->shm_zone);
 
-    record = ngx_http_seckill_sold_out_find_locked(scan->conf, shm,
+    record = ngx_http_seckill_facts_find_locked(scan->conf, shm,
                                                    scan->activity);
 
     if (record == NULL || record->filter_id != scan->id) {

@@ -24,11 +24,19 @@ typedef struct {
     uint64_t                     filter_id; /* of the load that fills it */
     ngx_msec_t                   filter_claimed;
 
+    ngx_http_seckill_mark_t      mark;
+
+    unsigned                     lost:1;    /* Redis is behind the mark */
     unsigned                     sold_out:1;
     unsigned                     filter_ready:1;
     unsigned                     filter_off:1;  /* does not fit */
 } ngx_http_seckill_facts_record_t;
 
+
+/* The activity's record, or NULL. */
+ngx_http_seckill_facts_record_t *ngx_http_seckill_facts_find_locked(
+    ngx_http_seckill_loc_conf_t *conf, ngx_http_seckill_shm_t *shm,
+    uint64_t activity);
 
 /* Redis' script said that the stock is 0, at that revision. */
 void ngx_http_seckill_sold_out_set(ngx_http_seckill_loc_conf_t *conf,

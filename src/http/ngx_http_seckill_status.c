@@ -161,6 +161,7 @@ ngx_http_seckill_status_take(ngx_shm_zone_t *shm_zone,
     }
 
     status->batches = count->batches;
+    status->losses = count->losses;
     status->purchases = count->purchases;
     status->resets = count->resets;
 

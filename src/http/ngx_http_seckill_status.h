@@ -35,6 +35,7 @@ typedef struct {
     ngx_uint_t                   failed[NGX_SECKILL_KINDS];
 
     ngx_uint_t                   batches;
+    ngx_uint_t                   losses;
     ngx_uint_t                   purchases;
     ngx_uint_t                   pending;
     ngx_uint_t                   waiters;

@@ -77,6 +77,10 @@ ngx_http_seckill_status_prometheus(ngx_http_seckill_status_t *status,
     p = ngx_http_seckill_status_value(p, "seckill_batch_purchases_total",
                                       "counter", "Purchases in those calls.",
                                       status->purchases);
+    p = ngx_http_seckill_status_value(p, "seckill_data_loss_total", "counter",
+                                      "Times that Redis knew less of a sale "
+                                      "than before: it was paused.",
+                                      status->losses);
     p = ngx_http_seckill_status_value(p, "seckill_pending_purchases", "gauge",
                                       "Purchases that wait for Redis.",
                                       status->pending);
@@ -252,11 +256,12 @@ ngx_http_seckill_status_json(ngx_http_seckill_status_t *status, u_char *p)
                         ngx_seckill_redis_kind(i), status->failed[i]);
     }
 
-    p = ngx_sprintf(p, "},\"batches\":%ui,\"batch_purchases\":%ui,"
+    p = ngx_sprintf(p, "},\"data_loss\":%ui,\"batches\":%ui,\"batch_purchases\":%ui,"
                     "\"pending\":%ui,\"waiters\":%ui,\"workers\":%ui,"
                     "\"workers_redis_up\":%ui,\"zone\":{\"size\":%uz,"
                     "\"free\":%uz,\"filters\":%ui,\"resets\":%ui",
-                    status->batches, status->purchases, status->pending,
+                    status->losses, status->batches, status->purchases,
+                    status->pending,
                     status->waiters, status->workers, status->workers_up,
                     status->zone_bytes, status->zone_free,
                     status->filters_bytes, status->resets);

@@ -43,7 +43,7 @@ sub now_ms {
 sub sale {
     my ($t, $redis, $id, %args) = @_;
 
-    my %sale = (stock => 10, start_ms => -10_000, end_ms => 3_600_000, max_quantity => 1, %args);
+    my %sale = (stock => 10, start_ms => -10_000, end_ms => 3_600_000, max_quantity => 1, epoch => 1, %args);
     my @keys = map {"seckill:$_:{$id}"} qw(activity stock order_users orders);
     my $now  = now_ms($redis);
 
@@ -54,7 +54,7 @@ sub sale {
     $redis->{client}->sadd('seckill:activities', $id);
     my $answer = $redis->{client}->eval(
         $script, scalar @keys, @keys, 1, 1, '9.90', $sale{stock}, $now + $sale{start_ms},
-        $now + $sale{end_ms}, $sale{max_quantity}, 0, 1);
+        $now + $sale{end_ms}, $sale{max_quantity}, 0, $sale{epoch});
     die "preheat of $id: @{$answer}\n" if $answer->[0] ne 'created';
     $redis->{client}->hincrby('seckill:control', 'rev', 1);
 

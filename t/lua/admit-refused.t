@@ -104,10 +104,14 @@ subtest 'arguments' => sub {
     my @one  = (2, 1, 'r', '');
 
     running();
-    for my $argv ([], [1], [1, 2], [1, 2, 1], [1, 2, 1, 'r'], [1, @one, 3], [1, @one, 3, 1],
+    for my $argv ([], [1], [1, 2], [1, 2, 1], [1, 2, 1, 'r'], [1, @one, 3],
                   [1, @one, 3, 1, 'r']) {
         $s->refused(sub { $s->call('admit', \@keys, @{$argv}) }, qr/SECKILL admit takes/,
             @{$argv} . ' arguments');
+    }
+    for my $mark (['x', 1], [1, '01'], ['', 1], [1, -1]) {
+        $s->refused(sub { $s->call('admit', \@keys, 1, @one, @{$mark}) },
+            qr/SECKILL what the caller remembers/, "remembering @{$mark}");
     }
     for my $n (0 .. 4) {
         $s->refused(sub { $s->call('admit', [@keys[0 .. $n - 1]], 1, @one) },

@@ -188,6 +188,36 @@ subtest 'ids beyond 2^53' => sub {
     }
 };
 
+subtest 'what the caller remembers' => sub {
+    my @keys  = ScriptTest::keys_of('admit', 1);
+    my $facts = $keys[0];
+    my $ask = sub {
+        my ($user, @mark) = @_;
+        my ($state, $rev, $seq) = $redis->hmget($facts, qw(state rev seq));
+        my $reply = $s->call('admit', \@keys, 1, $user, 1, 'r', '', @mark);
+        return join ' ', "$reply->[5] rev $reply->[2] seq $reply->[3]", $redis->hget($facts, 'state');
+    };
+
+    $s->sale(1, epoch => 3, rev => 7);
+    $s->buy(1, 1 .. 4);
+    is($ask->(5, 3, 4), "$ACCEPTED rev 7 seq 5 open", 'as much as Redis knows: sold');
+    is($ask->(6, 3, 2), "$ACCEPTED rev 7 seq 6 open", 'less: sold');
+    is($ask->(7, 2, 900), "$ACCEPTED rev 7 seq 7 open", 'of an older epoch: sold');
+
+    is($ask->(8, 3, 8), "$CLOSED rev 8 seq 7 paused", 'more than Redis knows: paused, nobody buys');
+    is(stock(1), 3, '... nothing was taken');
+    is(scalar($s->entries(1)), 7, '... nor written');
+    is($ask->(9, 3, 8), "$CLOSED rev 8 seq 7 paused", '... and so it stays, the revision too');
+    is($ask->(1, 3, 8), "$REPEAT rev 8 seq 7 paused", 'a buyer hears so');
+
+    for my $state (qw(closed settled)) {
+        $redis->hset($facts, 'state', $state);
+        like($ask->(9, 4, 0), qr/ rev 8 seq 7 $state\z/, "$state stays $state");
+    }
+    $redis->hset($facts, 'state', 'open');
+    is($ask->(9, 4, 0), "$CLOSED rev 9 seq 7 paused", 'a newer epoch than Redis knows');
+};
+
 subtest 'a batch' => sub {
     $s->sale(1, stock => 10);
     is($s->verdicts(1, 1, 1, 2, 1, 2), "$ACCEPTED$REPEAT$ACCEPTED$REPEAT$REPEAT",
