@@ -40,6 +40,7 @@ use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use POSIX ();
+use Resp qw(resp_length);
 use Socket qw(SOMAXCONN IPPROTO_TCP TCP_NODELAY);
 use Time::HiRes qw(sleep time);
 
@@ -300,7 +301,7 @@ sub _run {
     $peer->{back} //= '';
 
     while (1) {
-        my $length = _reply_length($peer->{back}, 0);
+        my $length = resp_length($peer->{back}, 0);
         if (defined $length) {
             return substr $peer->{back}, 0, $length, '';
         }
@@ -360,34 +361,13 @@ sub _encode_next {
     return '$' . length($string) . "\r\n$string\r\n";
 }
 
-# Length of the first complete reply in the bytes, or undef.
-sub _reply_length {
-    my ($bytes, $at) = @_;
-
-    my $end = index $bytes, "\r\n", $at;
-    return if $end < 0;
-
-    my ($type, $count) = (substr($bytes, $at, 1), substr($bytes, $at + 1, $end - $at - 1));
-    my $next = $end + 2;
-
-    if ($type eq '$' && $count >= 0) {
-        $next += $count + 2;
-    } elsif ($type eq '*') {
-        for (1 .. $count) {
-            $next = _reply_length($bytes, $next) // return;
-        }
-    }
-
-    return $next <= length $bytes ? $next : undef;
-}
-
 # The next command as words and as bytes; nothing when the client has gone.
 sub _command {
     my ($peer) = @_;
 
     while (1) {
         if ($peer->{in} =~ /\A\*/) {
-            my $length = _reply_length($peer->{in}, 0);
+            my $length = resp_length($peer->{in}, 0);
             if (defined $length) {
                 my $bytes = substr $peer->{in}, 0, $length, '';
                 return (_words($bytes), $bytes);

@@ -22,6 +22,8 @@ use IO::Socket::UNIX;
 use POSIX ();
 use Socket qw(SOMAXCONN);
 
+use Resp qw(resp_length);
+
 use Chaos::Process;
 
 use constant MODES => qw(after before half-answer half);
@@ -74,26 +76,7 @@ sub packet_length {
         my $length = 4 + unpack 'V', substr($bytes, 0, 3) . "\0";
         return length $bytes >= $length ? $length : undef;
     }
-    return _reply_length($bytes, 0);
-}
-
-sub _reply_length {
-    my ($bytes, $at) = @_;
-
-    my $end = index $bytes, "\r\n", $at;
-    return if $end < 0;
-
-    my ($type, $count) = (substr($bytes, $at, 1), substr($bytes, $at + 1, $end - $at - 1));
-    my $next = $end + 2;
-    if ($type eq '$' && $count >= 0) {
-        $next += $count + 2;
-    } elsif ($type eq '*') {
-        for (1 .. $count) {
-            $next = _reply_length($bytes, $next) // return;
-        }
-    }
-
-    return $next <= length $bytes ? $next : undef;
+    return resp_length($bytes, 0);
 }
 
 # --- the process
