@@ -24,6 +24,16 @@ sub main::later {
     return;
 }
 
+# A connection that waits for the result of a user.
+sub main::waiter {
+    my ($who, $query, $header) = @_;
+
+    my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => Test::Nginx::Socket::server_port_for_client()) or die;
+    my $more = length $header ? "\r\n$header" : '';
+    print {$s} "GET /seckill/result/1001$query HTTP/1.1\r\nHost: localhost\r\n$who$more\r\n\r\n";
+    return $s;
+}
+
 # Asks as Alice and returns the text of the answer and the time it took.
 sub main::ask {
     my ($path, $header) = @_;
@@ -230,6 +240,8 @@ GET /seckill/1001
 
 === TEST 13: clients that leave are forgotten (A5)
 --- sale: 1001 stock=5
+--- redis
+EVAL "for i = 1, 20 do redis.call('SADD', KEYS[1], i) end" 1 seckill:order_users:{1001}
 --- config
     location /seckill/ { seckill on; }
     location = /status { seckill_status; }
@@ -241,7 +253,8 @@ POST /seckill/1001
 [sub {
     my @sockets = map {
         my $s = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => Test::Nginx::Socket::server_port_for_client()) or die;
-        print {$s} "GET /seckill/result/1001?wait=50 HTTP/1.1\r\nHost: localhost\r\n$::Alice\r\n\r\n";
+        my $who = ::bearer(::token($_));
+        print {$s} "GET /seckill/result/1001?wait=50 HTTP/1.1\r\nHost: localhost\r\n$who\r\n\r\n";
         $s;
     } 1 .. 20;
     select undef, undef, undef, 0.7;
@@ -252,4 +265,41 @@ POST /seckill/1001
     ($status) = ::crowd(['GET', '/status']);
     Test::More::like($status->{body}, qr/^seckill_waiters 0$/m, 'none is left');
     Test::More::is(::redis('PUBSUB', 'CHANNELS'), '', 'nor the subscription');
+}]
+
+
+
+=== TEST 14: a user has eight places in a worker, and the ninth is answered plainly
+--- sale: 1001 stock=5
+--- config
+    location /seckill/ { seckill on; }
+    location = /status { seckill_status; }
+--- redis
+SADD seckill:order_users:{1001} 1001 1002
+--- request
+GET /seckill/1001
+--- response_body_like: "running"
+--- after eval
+[sub {
+    my @sockets = map { ::waiter($::Alice, $_ % 2 ? '?wait=20' : '', $_ % 2 ? '' : 'Accept: text/event-stream') } 1 .. 8;
+    select undef, undef, undef, 0.7;
+    my ($body, $seconds) = ::ask('/seckill/result/1001?wait=20');
+    Test::More::like($body, qr/^\{"code":0,.*"state":"queueing","poll_after_ms":\d+/, 'the ninth: not yet, and when to poll');
+    Test::More::cmp_ok($seconds, '<', 5, '... at once');
+    ($body, $seconds) = ::ask('/seckill/result/1001', 'Accept: text/event-stream');
+    Test::More::like($body, qr/^\{"code":0,.*"poll_after_ms":\d+/, 'so is a stream');
+    push @sockets, ::waiter($::Bob, '?wait=20', '');
+    select undef, undef, undef, 0.5;
+    my ($status) = ::crowd(['GET', '/status']);
+    Test::More::like($status->{body}, qr/^seckill_waiters 9$/m, 'another user has his own places');
+    close shift @sockets;
+    select undef, undef, undef, 0.5;
+    push @sockets, ::waiter($::Alice, '?wait=20', '');
+    select undef, undef, undef, 0.5;
+    ($status) = ::crowd(['GET', '/status']);
+    Test::More::like($status->{body}, qr/^seckill_waiters 9$/m, 'a place that was left is free again');
+    ::redis('PUBLISH', 'seckill:results:{1001}', '1001 ' . ::result_text());
+    select undef, undef, undef, 0.7;
+    ($status) = ::crowd(['GET', '/status']);
+    Test::More::like($status->{body}, qr/^seckill_waiters 1$/m, 'all eight are told');
 }]

@@ -19,6 +19,8 @@ static void ngx_http_seckill_hub_message(ngx_seckill_redis_t *redis,
     ngx_str_t *channel, ngx_str_t *text);
 static ngx_http_seckill_hub_t *ngx_http_seckill_hub_find(
     ngx_seckill_redis_t *redis, ngx_str_t *channel);
+static ngx_rbtree_node_t *ngx_http_seckill_hub_first(
+    ngx_http_seckill_hub_t *hub, uint64_t user);
 static ngx_http_seckill_waiter_t *ngx_http_seckill_hub_waiter(
     ngx_http_seckill_hub_t *hub, uint64_t user);
 static void ngx_http_seckill_hub_silence(void);
@@ -244,13 +246,12 @@ ngx_http_seckill_hub_find(ngx_seckill_redis_t *redis, ngx_str_t *channel)
 }
 
 
-/* the next request of this user that was not told yet */
+/* a user's requests: equal keys follow each other */
 
-static ngx_http_seckill_waiter_t *
-ngx_http_seckill_hub_waiter(ngx_http_seckill_hub_t *hub, uint64_t user)
+static ngx_rbtree_node_t *
+ngx_http_seckill_hub_first(ngx_http_seckill_hub_t *hub, uint64_t user)
 {
-    ngx_rbtree_node_t          *node, *first;
-    ngx_http_seckill_waiter_t  *waiter;
+    ngx_rbtree_node_t  *node, *first;
 
     first = NULL;
     node = hub->waiters.root;
@@ -269,9 +270,40 @@ ngx_http_seckill_hub_waiter(ngx_http_seckill_hub_t *hub, uint64_t user)
         node = node->left;
     }
 
-    /* equal keys follow each other */
+    return first;
+}
 
-    for (node = first;
+
+ngx_uint_t
+ngx_http_seckill_hub_crowded(ngx_http_seckill_hub_t *hub, uint64_t user)
+{
+    ngx_uint_t          n;
+    ngx_rbtree_node_t  *node;
+
+    n = 0;
+
+    for (node = ngx_http_seckill_hub_first(hub, user);
+         node && node->key == (ngx_rbtree_key_t) user;
+         node = ngx_rbtree_next(&hub->waiters, node))
+    {
+        if (++n == NGX_HTTP_SECKILL_USER_WAITERS) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* the next request of this user that was not told yet */
+
+static ngx_http_seckill_waiter_t *
+ngx_http_seckill_hub_waiter(ngx_http_seckill_hub_t *hub, uint64_t user)
+{
+    ngx_rbtree_node_t          *node;
+    ngx_http_seckill_waiter_t  *waiter;
+
+    for (node = ngx_http_seckill_hub_first(hub, user);
          node && node->key == (ngx_rbtree_key_t) user;
          node = ngx_rbtree_next(&hub->waiters, node))
     {

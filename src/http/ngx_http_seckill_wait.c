@@ -138,7 +138,8 @@ ngx_http_seckill_join_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 
     hub = ngx_http_seckill_hub(ctx);
 
-    if (hub == NULL) {
+    if (hub == NULL || ngx_http_seckill_hub_crowded(hub, ctx->user)) {
+        /* a plain answer, with a time to poll */
         return NGX_OK;
     }
 

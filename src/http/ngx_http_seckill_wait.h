@@ -11,6 +11,13 @@
 #include "ngx_http_seckill.h"
 
 
+/*
+ * Requests of one user that wait for one result, in a worker: so many tabs are
+ * enough, and nobody holds all the places alone.
+ */
+#define NGX_HTTP_SECKILL_USER_WAITERS  8
+
+
 typedef struct {
     ngx_queue_t                   queue;        /* in its bucket */
     ngx_queue_t                   joining;      /* of ctx->queue, not confirmed */
@@ -54,6 +61,10 @@ void ngx_http_seckill_waiter_leave(ngx_http_seckill_ctx_t *ctx);
 
 /* The hub of the activity; NULL: messages can't be had now. */
 ngx_http_seckill_hub_t *ngx_http_seckill_hub(ngx_http_seckill_ctx_t *ctx);
+
+/* The user has as many waiters there as may be. */
+ngx_uint_t ngx_http_seckill_hub_crowded(ngx_http_seckill_hub_t *hub,
+    uint64_t user);
 
 /* A waiter has left: frees a hub that nobody uses any more. */
 void ngx_http_seckill_hub_release(ngx_http_seckill_hub_t *hub);
