@@ -68,6 +68,13 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
       offsetof(ngx_http_seckill_loc_conf_t, enable),
       NULL },
 
+    { ngx_string("seckill_switch"),
+      NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_seckill_loc_conf_t, open),
+      NULL },
+
     { ngx_string("seckill_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_seckill_conf_zone,
@@ -331,6 +338,7 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
      */
 
     conf->enable = NGX_CONF_UNSET;
+    conf->open = NGX_CONF_UNSET;
     conf->redis = NGX_CONF_UNSET_PTR;
     conf->redis_settings.connections = NGX_CONF_UNSET_UINT;
     conf->redis_settings.max_pending = NGX_CONF_UNSET_UINT;
@@ -366,6 +374,7 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_seckill_loc_conf_t  *conf = child;
 
     ngx_conf_merge_value(conf->enable, prev->enable, 0);
+    ngx_conf_merge_value(conf->open, prev->open, 1);
 
     ngx_conf_merge_ptr_value(conf->redis, prev->redis, NULL);
     ngx_conf_merge_uint_value(conf->redis_settings.connections,

@@ -179,7 +179,8 @@ end
 
 local function over_limit(key)
   local ahead = until_ms[key] - now_ms
-  if ahead < 0 then
+  -- more than is ever charged is from a slower rate, no longer in force
+  if ahead < 0 or ahead > interval * (burst + 1) then
     ahead = 0
   end
   if ahead > interval * burst then

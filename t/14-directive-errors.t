@@ -486,3 +486,22 @@ unknown "nobody_sets_this" variable
 --- must_die
 --- error_log
 seckill_auth_claim
+
+
+
+=== TEST 53: a switch is on or off
+--- seckill
+    seckill_switch closed;
+--- must_die
+--- error_log
+invalid value "closed" in "seckill_switch" directive
+
+
+
+=== TEST 54: and is set once
+--- seckill
+    seckill_switch on;
+    seckill_switch off;
+--- must_die
+--- error_log
+"seckill_switch" directive is duplicate

@@ -29,15 +29,15 @@ POST /seckill/1001
 
 === TEST 2: what another node charged counts here
 --- sale: 1001 stock=10
---- redis: SET seckill:limit:1001:{1001} 99999999999999
+--- redis: EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 30000))" 1 seckill:limit:1001:{1001}
 --- seckill
-    seckill_limit rate=1r/s scope=cluster;
+    seckill_limit rate=1r/m scope=cluster;
 --- request eval
 ["POST /seckill/1001", "POST /seckill/1001"]
 --- more_headers eval
 [$::Alice, $::Bob]
 --- response_headers_like eval
-["Retry-After: 1", ""]
+["Retry-After: 60", ""]
 --- response_body_like eval
 [qr/"code":40003,/, qr/"code":0,/]
 --- redis_check
@@ -80,10 +80,10 @@ SET seckill:limit:1002:{1001} abc
 === TEST 5: the burst passes, and one more does not
 --- sale: 1001 stock=10
 --- redis
-EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 2500))" 1 seckill:limit:1001:{1001}
-EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 9500))" 1 seckill:limit:1002:{1001}
+EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 150000))" 1 seckill:limit:1001:{1001}
+EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 210000))" 1 seckill:limit:1002:{1001}
 --- seckill
-    seckill_limit rate=1r/s burst=3 scope=cluster;
+    seckill_limit rate=1r/m burst=3 scope=cluster;
 --- request eval
 ["POST /seckill/1001", "POST /seckill/1001"]
 --- more_headers eval
@@ -125,3 +125,18 @@ EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d'
 ["$::Alice\nX-Forwarded-For: 10.0.0.1", "$::Alice\nX-Forwarded-For: 10.0.0.2", "$::Bob\nX-Forwarded-For: 10.0.0.1"]
 --- response_body_like eval
 [qr/"code":0,/, qr/"code":40003,/, qr/"code":0,/]
+
+
+
+=== TEST 9: more than this rate ever charges was charged by a slower one, no longer in force
+--- sale: 1001 stock=10
+--- redis
+EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 90000))" 1 seckill:limit:1001:{1001}
+--- seckill
+    seckill_limit rate=1r/m scope=cluster;
+--- request
+POST /seckill/1001
+--- more_headers eval: $::Alice
+--- response_body_like: "code":0,
+--- redis_check
+PTTL seckill:limit:1001:{1001} =~ ^(?:60000|5\d{4})$

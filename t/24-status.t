@@ -37,7 +37,7 @@ __DATA__
 --- more_headers eval
 [$::Alice, "X-None: 1"]
 --- response_body_like eval
-[qr/"code":0,/, qr/^\{"version":"[^"]+","activities":\{"1001":\{"stock":\d+,"start_ms":\d+,"end_ms":\d+,"verdicts":\{"accepted":1\}\},/]
+[qr/"code":0,/, qr/^\{"version":"[^"]+","activities":\{"1001":\{"stock":\d+,"start_ms":\d+,"end_ms":\d+,"closed":false,"verdicts":\{"accepted":1\}\},/]
 
 
 

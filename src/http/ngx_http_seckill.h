@@ -18,6 +18,7 @@
 #include "sk_id.h"
 #include "sk_jwt.h"
 #include "sk_key.h"
+#include "sk_limit.h"
 #include "sk_order_no.h"
 #include "sk_purchase.h"
 #include "sk_result.h"
@@ -64,6 +65,7 @@ typedef struct {
 
 typedef struct {
     ngx_flag_t                   enable;
+    ngx_flag_t                   open;          /* "seckill_switch" */
     ngx_shm_zone_t              *shm_zone;
 
     ngx_seckill_redis_addr_t    *redis;         /* NULL: not set */
@@ -120,11 +122,13 @@ typedef struct {
     uint32_t                     max_quantity;
     u_char                       price[16];
     uint8_t                      price_len;
+    sk_limit_t                   limit;         /* with limit_set */
     unsigned                     known:1;       /* 0: there is no such activity */
     unsigned                     closed:1;
     unsigned                     settled:1;
     unsigned                     sold_out:1;    /* on Redis' word */
     unsigned                     vanished:1;    /* it was known: Redis lost it */
+    unsigned                     limit_set:1;   /* in place of seckill_limit */
 } ngx_http_seckill_facts_t;
 
 
@@ -142,8 +146,10 @@ typedef struct {
     ngx_msec_int_t               clock_max;     /* and at most */
     u_char                       keys[2][NGX_HTTP_SECKILL_HMAC_KEY];
     uint8_t                      nkeys;         /* token_key and its predecessor */
+    sk_limit_t                   limit;         /* with limit_set */
     unsigned                     known:1;       /* 0: Redis has lost its data */
     unsigned                     closed:1;
+    unsigned                     limit_set:1;   /* in place of seckill_limit */
 } ngx_http_seckill_control_t;
 
 
@@ -173,6 +179,8 @@ struct ngx_http_seckill_ctx_s {
 
     ngx_http_seckill_facts_t      facts;
     ngx_http_seckill_control_t    control;
+    sk_limit_t                    limit;        /* of purchases, in force */
+    ngx_msec_t                    charged;      /* to the limit of the node */
     sk_purchase_t                *purchase;
     sk_result_t                  *result;
     sk_verdict_e                  state;        /* QUEUEING, SUCCESS, FAILED: of a known buyer */
@@ -203,7 +211,6 @@ struct ngx_http_seckill_ctx_s {
     unsigned                      body_too_large:1;
     unsigned                      answered:1;   /* what the step waited for has come */
     unsigned                      failed:1;     /* .. as nothing that helps: see verdict */
-    unsigned                      limited:1;    /* the limit was charged */
 };
 
 

@@ -51,6 +51,10 @@ ngx_http_seckill_control_step(ngx_http_request_t *r,
 {
     ngx_http_seckill_freshness_e  fresh;
 
+    if (ctx->buy && !ctx->conf->open) {
+        return ngx_http_seckill_say(ctx, SK_CLOSED);
+    }
+
     if (ctx->answered) {
         ctx->answered = 0;
 
@@ -239,6 +243,30 @@ ngx_http_seckill_zone_control(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_zone_unlock(conf->shm_zone);
 
     return fresh;
+}
+
+
+void
+ngx_http_seckill_zone_control_locked(ngx_http_seckill_shm_t *shm,
+    uint32_t source, ngx_http_seckill_control_t *control)
+{
+    ngx_http_seckill_key_t              key;
+    ngx_http_seckill_control_record_t  *record;
+
+    key.source = source;
+    key.activity = 0;
+    key.user = 0;
+
+    record = (ngx_http_seckill_control_record_t *)
+             ngx_http_seckill_record_find_locked(
+                 &shm->tables[NGX_HTTP_SECKILL_FACTS], &key);
+
+    if (record) {
+        *control = record->control;
+
+    } else {
+        ngx_memzero(control, sizeof(ngx_http_seckill_control_t));
+    }
 }
 
 

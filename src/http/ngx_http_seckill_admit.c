@@ -281,6 +281,7 @@ ngx_http_seckill_batch_take(ngx_http_seckill_lane_t *lane)
         ctx->index = batch->n;
 
         batch->requests[batch->n++] = ctx;
+        batch->limit = ctx->limit;
     }
 
     return batch;

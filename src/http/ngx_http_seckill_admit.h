@@ -25,6 +25,7 @@ struct ngx_http_seckill_batch_s {
     ngx_http_seckill_lane_t      *lane;
     ngx_http_seckill_mark_t       mark;         /* when it left */
     ngx_uint_t                    n;
+    sk_limit_t                    limit;        /* of its youngest purchase */
     ngx_http_seckill_ctx_t       *requests[1];  /* NULL: has gone */
 };
 

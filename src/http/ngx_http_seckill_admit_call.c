@@ -31,6 +31,8 @@ typedef struct {
 } ngx_http_seckill_command_t;
 
 
+static ngx_uint_t ngx_http_seckill_admit_limits(
+    ngx_http_seckill_batch_t *batch);
 static void ngx_http_seckill_arg(ngx_http_seckill_command_t *command,
     const char *text, size_t len);
 static void ngx_http_seckill_arg_number(ngx_http_seckill_command_t *command,
@@ -70,7 +72,7 @@ ngx_http_seckill_admit_question(ngx_http_seckill_batch_t *batch,
 
     n = NGX_HTTP_SECKILL_ADMIT_KEYS;
 
-    if (batch->lane->conf->limit_cluster) {
+    if (ngx_http_seckill_admit_limits(batch)) {
         n += batch->n;
     }
 
@@ -93,6 +95,15 @@ ngx_http_seckill_admit_question(ngx_http_seckill_batch_t *batch,
     }
 
     return call;
+}
+
+
+/* the script is to keep the limit: one key more per purchase */
+
+static ngx_uint_t
+ngx_http_seckill_admit_limits(ngx_http_seckill_batch_t *batch)
+{
+    return batch->lane->conf->limit_cluster && batch->limit.interval_ms;
 }
 
 
@@ -144,7 +155,7 @@ ngx_http_seckill_admit_keys(ngx_http_seckill_batch_t *batch,
                                     names[i], batch->lane->activity, 0));
     }
 
-    if (!batch->lane->conf->limit_cluster) {
+    if (!ngx_http_seckill_admit_limits(batch)) {
         return;
     }
 
@@ -162,11 +173,8 @@ static void
 ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
     ngx_http_seckill_command_t *command)
 {
-    ngx_uint_t                    i;
-    ngx_http_seckill_ctx_t       *ctx;
-    ngx_http_seckill_loc_conf_t  *conf;
-
-    conf = batch->lane->conf;
+    ngx_uint_t               i;
+    ngx_http_seckill_ctx_t  *ctx;
 
     ngx_http_seckill_arg_number(command, batch->lane->activity);
 
@@ -186,9 +194,9 @@ ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
         ngx_http_seckill_arg_number(command, batch->mark.seq);
     }
 
-    if (conf->limit_cluster) {
-        ngx_http_seckill_arg_number(command, conf->limit);
-        ngx_http_seckill_arg_number(command, conf->limit_burst);
+    if (ngx_http_seckill_admit_limits(batch)) {
+        ngx_http_seckill_arg_number(command, batch->limit.interval_ms);
+        ngx_http_seckill_arg_number(command, batch->limit.burst);
     }
 }
 
@@ -279,7 +287,7 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
         }
 
         if (verdict == SK_LIMITED) {
-            ctx->retry_after = (batch->lane->conf->limit + 999) / 1000;
+            ctx->retry_after = (batch->limit.interval_ms + 999) / 1000;
         }
 
         ctx->verdict = verdict;

@@ -249,7 +249,7 @@ ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx, u_char *p)
     if (facts->settled || now >= facts->end_ms) {
         state = "ended";
 
-    } else if (facts->closed || ctx->control.closed) {
+    } else if (facts->closed || ctx->control.closed || !ctx->conf->open) {
         state = "closed";
 
     } else {

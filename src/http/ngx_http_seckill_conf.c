@@ -361,7 +361,7 @@ static char *
 ngx_http_seckill_conf_limit_option(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_seckill_loc_conf_t *slcf)
 {
-    ngx_int_t  n;
+    uint32_t  burst;
 
     if (ngx_strncmp(value->data, "rate=", 5) == 0
         && slcf->limit == NGX_CONF_UNSET_UINT)
@@ -372,16 +372,16 @@ ngx_http_seckill_conf_limit_option(ngx_conf_t *cf, ngx_str_t *value,
     if (ngx_strncmp(value->data, "burst=", 6) == 0
         && slcf->limit_burst == NGX_CONF_UNSET_UINT)
     {
-        n = ngx_atoi(value->data + 6, value->len - 6);
-
-        if (n == NGX_ERROR || n > 1000) {
+        if (sk_burst_parse((char *) value->data + 6, value->len - 6, &burst)
+            != 0)
+        {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid burst \"%V\", 0..1000 is expected",
                                value);
             return NGX_CONF_ERROR;
         }
 
-        slcf->limit_burst = n;
+        slcf->limit_burst = burst;
         return NGX_CONF_OK;
     }
 
@@ -417,33 +417,17 @@ static char *
 ngx_http_seckill_conf_limit_rate(ngx_conf_t *cf, ngx_str_t *value,
     ngx_http_seckill_loc_conf_t *slcf)
 {
-    u_char      *p;
-    size_t       len;
-    ngx_int_t    rate;
-    ngx_uint_t   scale;
+    uint32_t  interval;
 
-    len = value->len;
-    p = value->data + len - 3;
-    scale = 0;
-
-    if (len > sizeof("rate=") - 1 + 3) {
-        if (ngx_strncmp(p, "r/s", 3) == 0) {
-            scale = 1000;
-
-        } else if (ngx_strncmp(p, "r/m", 3) == 0) {
-            scale = 60000;
-        }
-    }
-
-    rate = scale ? ngx_atoi(value->data + 5, len - 5 - 3) : NGX_ERROR;
-
-    if (rate < 1 || (ngx_uint_t) rate > scale || rate > 1000) {
+    if (sk_rate_parse((char *) value->data + 5, value->len - 5, &interval)
+        != 0)
+    {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid rate \"%V\", "
                            "1r/s..1000r/s or 1r/m..1000r/m is expected", value);
         return NGX_CONF_ERROR;
     }
 
-    slcf->limit = scale / rate;
+    slcf->limit = interval;
 
     return NGX_CONF_OK;
 }

@@ -23,6 +23,8 @@ enum {
     FACT_MAX_QUANTITY,
     FACT_EPOCH,
     FACT_REV,
+    FACT_LIMIT,
+    FACT_LIMIT_BURST,
     FACTS
 };
 
@@ -32,6 +34,8 @@ enum {
     CONTROL_STATE,
     CONTROL_TOKEN_KEY,
     CONTROL_TOKEN_KEY_PREV,
+    CONTROL_LIMIT,
+    CONTROL_LIMIT_BURST,
     CONTROLS
 };
 
@@ -60,6 +64,8 @@ static ngx_int_t ngx_http_seckill_load_facts(ngx_seckill_call_t *call,
 static ngx_int_t ngx_http_seckill_load_number(redisReply *reply,
     uint64_t *number);
 static ngx_uint_t ngx_http_seckill_load_is(redisReply *reply, const char *word);
+static ngx_uint_t ngx_http_seckill_load_limit(redisReply **fields,
+    uint64_t activity, sk_limit_t *limit);
 static void ngx_http_seckill_load_key(redisReply *reply,
     ngx_http_seckill_control_t *control);
 
@@ -210,9 +216,11 @@ ngx_http_seckill_load_call(ngx_http_seckill_load_t *load)
 
     static const char  *facts[] = { "HMGET", NULL, "product_id", "price",
                                     "start_ms", "end_ms", "state",
-                                    "max_quantity", "epoch", "rev" };
+                                    "max_quantity", "epoch", "rev",
+                                    "limit", "limit_burst" };
     static const char  *control[] = { "HMGET", NULL, "rev", "state",
-                                      "token_key", "token_key_prev" };
+                                      "token_key", "token_key_prev",
+                                      "limit", "limit_burst" };
     const char         *argv[2 + FACTS];
 
     prefix = &load->conf->prefix;
@@ -367,6 +375,10 @@ ngx_http_seckill_load_control(ngx_seckill_call_t *call,
     ngx_http_seckill_load_key(hash->element[CONTROL_TOKEN_KEY], control);
     ngx_http_seckill_load_key(hash->element[CONTROL_TOKEN_KEY_PREV], control);
 
+    control->limit_set = ngx_http_seckill_load_limit(
+                                          &hash->element[CONTROL_LIMIT],
+                                          load->activity, &control->limit);
+
     return NGX_OK;
 }
 
@@ -424,6 +436,9 @@ ngx_http_seckill_load_facts(ngx_seckill_call_t *call,
 
     facts->settled = ngx_http_seckill_load_is(fact[FACT_STATE], "settled");
     facts->closed = !ngx_http_seckill_load_is(fact[FACT_STATE], "open");
+    facts->limit_set = ngx_http_seckill_load_limit(&fact[FACT_LIMIT],
+                                                   load->activity,
+                                                   &facts->limit);
 
     if (ngx_http_seckill_load_number(call->replies[1], &stock) == NGX_OK) {
         facts->stock = (int64_t) stock;
@@ -460,6 +475,38 @@ ngx_http_seckill_load_is(redisReply *reply, const char *word)
     return reply->type == REDIS_REPLY_STRING
            && (size_t) reply->len == ngx_strlen(word)
            && ngx_memcmp(reply->str, word, reply->len) == 0;
+}
+
+
+/* rate and burst, as lua/limit.lua writes them; 0: none is set */
+
+static ngx_uint_t
+ngx_http_seckill_load_limit(redisReply **fields, uint64_t activity,
+    sk_limit_t *limit)
+{
+    if (fields[0]->type == REDIS_REPLY_NIL) {
+        return 0;
+    }
+
+    if (fields[0]->type == REDIS_REPLY_STRING
+        && fields[1]->type == REDIS_REPLY_STRING
+        && sk_limit_parse(limit, fields[0]->str, fields[0]->len,
+                          fields[1]->str, fields[1]->len)
+           == 0)
+    {
+        return 1;
+    }
+
+    if (activity) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0, "seckill limit of "
+                      "activity %uL is damaged, the next one in line is used",
+                      activity);
+    } else {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0, "seckill limit of all "
+                      "activities is damaged, that of nginx is used");
+    }
+
+    return 0;
 }
 
 

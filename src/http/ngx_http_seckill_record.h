@@ -115,6 +115,10 @@ void ngx_http_seckill_zone_unlock(ngx_shm_zone_t *shm_zone);
 void ngx_http_seckill_count_activity_locked(ngx_http_seckill_shm_t *shm,
     uint32_t source, uint64_t activity);
 
+/* ngx_http_seckill_activity.c: what is known of all activities; else zeroed. */
+void ngx_http_seckill_zone_control_locked(ngx_http_seckill_shm_t *shm,
+    uint32_t source, ngx_http_seckill_control_t *control);
+
 /* Found records become the last used, give or take a second. */
 ngx_http_seckill_record_t *ngx_http_seckill_record_find_locked(
     ngx_http_seckill_table_t *table, ngx_http_seckill_key_t *key);

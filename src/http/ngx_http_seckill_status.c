@@ -13,6 +13,10 @@ static void ngx_http_seckill_status_take(ngx_shm_zone_t *shm_zone,
     ngx_http_seckill_status_t *status);
 static void ngx_http_seckill_status_take_activities(
     ngx_http_seckill_shm_t *shm, ngx_http_seckill_status_t *status);
+static void ngx_http_seckill_status_take_switches(
+    ngx_http_seckill_shm_t *shm, uint32_t source,
+    ngx_http_seckill_facts_t *facts,
+    ngx_http_seckill_status_activity_t *activity);
 static void ngx_http_seckill_status_take_zone_locked(ngx_slab_pool_t *shpool,
     ngx_http_seckill_shm_t *shm, ngx_http_seckill_status_t *status);
 
@@ -221,8 +225,29 @@ ngx_http_seckill_status_take_activities(ngx_http_seckill_shm_t *shm,
             activity->stock = record->facts.stock;
             activity->start_ms = record->facts.start_ms;
             activity->end_ms = record->facts.end_ms;
+
+            ngx_http_seckill_status_take_switches(shm, key.source,
+                                                  &record->facts, activity);
         }
     }
+}
+
+
+/* those of this sale before those of all */
+
+static void
+ngx_http_seckill_status_take_switches(ngx_http_seckill_shm_t *shm,
+    uint32_t source, ngx_http_seckill_facts_t *facts,
+    ngx_http_seckill_status_activity_t *activity)
+{
+    ngx_http_seckill_control_t  control;
+
+    ngx_http_seckill_zone_control_locked(shm, source, &control);
+
+    activity->known = facts->known;
+    activity->closed = (facts->closed && !facts->settled) || control.closed;
+    activity->limit_set = facts->limit_set || control.limit_set;
+    activity->limit = facts->limit_set ? facts->limit : control.limit;
 }
 
 

@@ -20,6 +20,10 @@ typedef struct {
     int64_t                      stock;         /* -1: not known */
     uint64_t                     start_ms;
     uint64_t                     end_ms;
+    sk_limit_t                   limit;         /* with limit_set */
+    unsigned                     known:1;       /* what follows */
+    unsigned                     closed:1;      /* in Redis: this or all */
+    unsigned                     limit_set:1;   /* in place of seckill_limit */
 } ngx_http_seckill_status_activity_t;
 
 

@@ -20,6 +20,8 @@ static u_char *ngx_http_seckill_status_histogram(u_char *p, const char *name,
     const char *help, ngx_uint_t *buckets, ngx_uint_t ms);
 static u_char *ngx_http_seckill_status_activities(
     ngx_http_seckill_status_t *status, u_char *p);
+static u_char *ngx_http_seckill_status_switches(
+    ngx_http_seckill_status_t *status, u_char *p);
 static u_char *ngx_http_seckill_status_tables(
     ngx_http_seckill_status_t *status, u_char *p);
 static u_char *ngx_http_seckill_status_seconds(u_char *p, ngx_uint_t ms);
@@ -36,7 +38,7 @@ size_t
 ngx_http_seckill_status_size(ngx_http_seckill_status_t *status)
 {
     return NGX_HTTP_SECKILL_STATUS_REST
-           + status->n * (SK_VERDICTS + 3) * NGX_HTTP_SECKILL_STATUS_LINE;
+           + status->n * (SK_VERDICTS + 5) * NGX_HTTP_SECKILL_STATUS_LINE;
 }
 
 
@@ -134,6 +136,45 @@ ngx_http_seckill_status_activities(ngx_http_seckill_status_t *status,
         if (activity->stock >= 0) {
             p = ngx_sprintf(p, "seckill_stock_units{activity=\"%uL\"} %L\n",
                             activity->activity, activity->stock);
+        }
+    }
+
+    return ngx_http_seckill_status_switches(status, p);
+}
+
+
+static u_char *
+ngx_http_seckill_status_switches(ngx_http_seckill_status_t *status, u_char *p)
+{
+    ngx_uint_t                           i;
+    ngx_http_seckill_status_activity_t  *activity;
+
+    p = ngx_http_seckill_status_head(p, "seckill_closed", "gauge",
+                                     "1: the entry is shut in Redis, of this "
+                                     "sale or of all.");
+
+    for (i = 0; i < status->n; i++) {
+        activity = &status->activities[i];
+
+        if (activity->known) {
+            p = ngx_sprintf(p, "seckill_closed{activity=\"%uL\"} %ui\n",
+                            activity->activity, (ngx_uint_t) activity->closed);
+        }
+    }
+
+    p = ngx_http_seckill_status_head(p, "seckill_limit_interval_seconds",
+                                     "gauge", "Seconds a purchase of one user "
+                                     "where the limit in Redis is in force in "
+                                     "place of nginx' own; 0: no limit.");
+
+    for (i = 0; i < status->n; i++) {
+        activity = &status->activities[i];
+
+        if (activity->limit_set) {
+            p = ngx_sprintf(p, "seckill_limit_interval_seconds"
+                            "{activity=\"%uL\"} ", activity->activity);
+            p = ngx_http_seckill_status_seconds(p, activity->limit.interval_ms);
+            *p++ = '\n';
         }
     }
 
@@ -289,6 +330,19 @@ ngx_http_seckill_json_activity(u_char *p,
     if (activity->stock >= 0) {
         p = ngx_sprintf(p, "\"stock\":%L,\"start_ms\":%uL,\"end_ms\":%uL",
                         activity->stock, activity->start_ms, activity->end_ms);
+        comma = ",";
+    }
+
+    if (activity->known) {
+        p = ngx_sprintf(p, "%s\"closed\":%s", comma,
+                        activity->closed ? "true" : "false");
+        comma = ",";
+    }
+
+    if (activity->limit_set) {
+        p = ngx_sprintf(p, "%s\"limit\":{\"interval_ms\":%uD,\"burst\":%uD}",
+                        comma, activity->limit.interval_ms,
+                        activity->limit.burst);
         comma = ",";
     }
 

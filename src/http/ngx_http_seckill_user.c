@@ -34,6 +34,9 @@ typedef struct {
 
 static ngx_uint_t ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
     ngx_http_seckill_user_t *user, sk_result_t *result);
+static sk_limit_t ngx_http_seckill_user_limit(ngx_http_seckill_ctx_t *ctx);
+static ngx_msec_t ngx_http_seckill_user_limit_locked(
+    ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_user_t *user);
 static ngx_msec_t ngx_http_seckill_user_charge(ngx_http_seckill_user_t *user,
     ngx_uint_t which, ngx_msec_t interval, ngx_uint_t burst);
 static ngx_http_seckill_user_t *ngx_http_seckill_user_locked(
@@ -58,6 +61,8 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     ordered = 0;
     ngx_memzero(&result, sizeof(sk_result_t));
 
+    ctx->limit = ngx_http_seckill_user_limit(ctx);
+
     shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
     user = ngx_http_seckill_user_locked(ctx, shm);
@@ -65,17 +70,8 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     if (user) {
         ordered = ngx_http_seckill_user_ordered(ctx, user, &result);
 
-        if (!ordered && ctx->conf->limit) {
-            left = ctx->buy
-                   ? ngx_http_seckill_user_charge(user,
-                                                  NGX_HTTP_SECKILL_LIMIT_BUY,
-                                                  ctx->conf->limit,
-                                                  ctx->conf->limit_burst)
-                   : ngx_http_seckill_user_charge(user,
-                                            NGX_HTTP_SECKILL_LIMIT_RESULT,
-                                            NGX_HTTP_SECKILL_RESULT_INTERVAL,
-                                            NGX_HTTP_SECKILL_RESULT_BURST);
-            ctx->limited = (left == 0 && ctx->buy);
+        if (!ordered) {
+            left = ngx_http_seckill_user_limit_locked(ctx, user);
         }
     }
 
@@ -105,6 +101,61 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * That of purchases: the activity's own, else that of all, both as Redis says,
+ * else what this node is configured with.  Polls have not got the facts.
+ */
+
+static sk_limit_t
+ngx_http_seckill_user_limit(ngx_http_seckill_ctx_t *ctx)
+{
+    sk_limit_t  limit;
+
+    if (ctx->facts.limit_set) {
+        return ctx->facts.limit;
+    }
+
+    if (ctx->control.limit_set) {
+        return ctx->control.limit;
+    }
+
+    limit.interval_ms = (uint32_t) ctx->conf->limit;
+    limit.burst = (uint32_t) ctx->conf->limit_burst;
+
+    return limit;
+}
+
+
+static ngx_msec_t
+ngx_http_seckill_user_limit_locked(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_user_t *user)
+{
+    ngx_msec_t  left;
+
+    if (!ctx->buy) {
+        return ctx->conf->limit
+               ? ngx_http_seckill_user_charge(user,
+                                              NGX_HTTP_SECKILL_LIMIT_RESULT,
+                                              NGX_HTTP_SECKILL_RESULT_INTERVAL,
+                                              NGX_HTTP_SECKILL_RESULT_BURST)
+               : 0;
+    }
+
+    if (ctx->limit.interval_ms == 0) {
+        return 0;
+    }
+
+    left = ngx_http_seckill_user_charge(user, NGX_HTTP_SECKILL_LIMIT_BUY,
+                                        ctx->limit.interval_ms,
+                                        ctx->limit.burst);
+    if (left == 0) {
+        ctx->charged = ctx->limit.interval_ms;
+    }
+
+    return left;
 }
 
 
@@ -197,21 +248,21 @@ ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx)
     ngx_http_seckill_shm_t   *shm;
     ngx_http_seckill_user_t  *user;
 
-    if (!ctx->limited) {
+    if (ctx->charged == 0) {
         return;
     }
-
-    ctx->limited = 0;
 
     shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
     user = ngx_http_seckill_user_locked(ctx, shm);
 
     if (user) {
-        user->until[NGX_HTTP_SECKILL_LIMIT_BUY] -= (uint32_t) ctx->conf->limit;
+        user->until[NGX_HTTP_SECKILL_LIMIT_BUY] -= (uint32_t) ctx->charged;
     }
 
     ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
+
+    ctx->charged = 0;
 }
 
 
@@ -231,7 +282,8 @@ ngx_http_seckill_user_charge(ngx_http_seckill_user_t *user, ngx_uint_t which,
 
     /*
      * The clock's lower half wraps in 49 days, differences do not care.  More
-     * than was ever charged is a record so old that its past looks like future.
+     * than is ever charged is a record so old that its past looks like future,
+     * or was charged by a slower rate that is no longer in force.
      */
 
     now = (uint32_t) ngx_current_msec;

@@ -24,6 +24,7 @@ typedef enum {
     SK_SCRIPT_DEAD_RETRY,
     SK_SCRIPT_DEAD,
     SK_SCRIPT_SWITCH,
+    SK_SCRIPT_LIMIT,
     SK_SCRIPTS
 } sk_script_e;
 

@@ -26,7 +26,8 @@ static const char *const  names[SK_SCRIPTS] = {
     [SK_SCRIPT_EXPIRE] = "expire",
     [SK_SCRIPT_DEAD_RETRY] = "dead_retry",
     [SK_SCRIPT_DEAD] = "dead",
-    [SK_SCRIPT_SWITCH] = "switch"
+    [SK_SCRIPT_SWITCH] = "switch",
+    [SK_SCRIPT_LIMIT] = "limit"
 };
 
 
