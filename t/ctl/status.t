@@ -14,7 +14,7 @@ my $redis = $c->redis;
 {
     my ($exit, $json) = $c->ctl_json('status');
     is($exit, 0, 'no activity at all is fine');
-    is_deeply($json, { activities => [] }, '... and an empty list');
+    is_deeply($json, { activities => [], control => undef }, '... and an empty list');
     is(($c->ctl('status', 1))[0], 1, 'an activity that is nowhere is exit 1');
 }
 

@@ -32,6 +32,9 @@ void ctl_doctor_tell(ctl_doctor_t *doctor, ctl_level_e level, const char *check,
 void ctl_doctor_clock(ctl_doctor_t *doctor, const char *check, int64_t began_ms, int64_t ended_ms,
     int64_t ms);
 
+/* A limit of users' purchases that is set in Redis. */
+void ctl_doctor_limit(ctl_doctor_t *doctor, const ctl_limit_t *limit, const char *cure);
+
 int64_t ctl_doctor_now(void);
 
 /*

@@ -93,29 +93,27 @@ ctl_doctor_fsync(ctl_doctor_t *doctor)
 static int
 ctl_doctor_control(ctl_doctor_t *doctor)
 {
-    int          rc, closed;
-    char         key[SK_KEY_MAX + 1];
-    redisReply  *reply;
+    int            rc;
+    char           key[SK_KEY_MAX + 1];
+    redisReply    *reply;
+    ctl_control_t  control;
 
     ctl_key_global(doctor->ctl, key, "control");
 
-    rc = ctl_redis(doctor->ctl, &reply, "HMGET %s rev state token_key", key);
+    rc = ctl_control_read(doctor->ctl, &control);
     if (rc != CTL_FINE) {
         return rc;
     }
 
-    if (reply->element[0]->type != REDIS_REPLY_STRING) {
+    if (!control.exists) {
         ctl_doctor_tell(doctor, CTL_IS_WRONG, "control", "preheat; after a loss, restore",
                         "\"%s\" is missing: nothing is sold", key);
     } else {
-        closed = reply->element[1]->type == REDIS_REPLY_STRING
-                 && strcmp(reply->element[1]->str, "closed") == 0;
-        ctl_doctor_tell(doctor, closed ? CTL_IS_WARNING : CTL_IS_OK, "control",
+        ctl_doctor_tell(doctor, control.closed ? CTL_IS_WARNING : CTL_IS_OK, "control",
                         "seckillctl open --all", "the entry of all sales is %s",
-                        closed ? "closed" : "open");
+                        control.closed ? "closed" : "open");
+        ctl_doctor_limit(doctor, &control.limit, "seckillctl limit --all default");
     }
-
-    freeReplyObject(reply);
 
     rc = ctl_redis(doctor->ctl, &reply, "PTTL %s", key);
     if (rc != CTL_FINE) {
@@ -130,6 +128,31 @@ ctl_doctor_control(ctl_doctor_t *doctor)
     freeReplyObject(reply);
 
     return CTL_FINE;
+}
+
+
+void
+ctl_doctor_limit(ctl_doctor_t *doctor, const ctl_limit_t *limit, const char *cure)
+{
+    char        text[CTL_LIMIT_TEXT];
+    uint32_t    interval_ms;
+    const char  *rate;
+
+    rate = limit->rate;
+
+    if (rate[0] == '\0') {
+        return;
+    }
+
+    ctl_limit_text(text, limit);
+
+    if (strcmp(rate, "off") != 0 && sk_rate_parse(rate, strlen(rate), &interval_ms) != 0) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "user limit", cure,
+                        "%s is no limit, nginx does without it", text);
+    } else {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "user limit", cure,
+                        "%s, in place of nginx' own", text);
+    }
 }
 
 

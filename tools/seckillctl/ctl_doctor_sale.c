@@ -253,6 +253,7 @@ ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity)
 
     ctl_doctor_window(doctor, &live, mysql_ms);
     ctl_doctor_state(doctor, &live);
+    ctl_doctor_limit(doctor, &live.limit, "seckillctl limit ID default");
     ctl_doctor_facts(doctor, &live, &sale);
     ctl_doctor_stock(doctor, &live, &sale);
 

@@ -50,7 +50,7 @@ ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
     ctl_key(ctl, key, SK_KEY_ACTIVITY, live->activity, 0);
 
     rc = ctl_redis(ctl, &reply, "HMGET %s product_id stock_limit start_ms end_ms "
-                   "max_quantity eligible epoch rev seq price state", key);
+                   "max_quantity eligible epoch rev seq price state limit limit_burst", key);
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -60,7 +60,7 @@ ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
         n[i] = fact && fact->type == REDIS_REPLY_STRING ? strtoull(fact->str, NULL, 10) : 0;
     }
 
-    if (reply->elements == 11 && reply->element[10]->type == REDIS_REPLY_STRING) {
+    if (reply->elements == 13 && reply->element[10]->type == REDIS_REPLY_STRING) {
         live->exists = 1;
         live->product_id = n[0];
         live->stock_limit = n[1];
@@ -73,6 +73,7 @@ ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
         live->seq = n[8];
         ctl_copy(live->price, sizeof(live->price), reply->element[9]->str);
         ctl_copy(live->state, sizeof(live->state), reply->element[10]->str);
+        ctl_limit_take(&live->limit, reply->element[11], reply->element[12]);
     }
 
     freeReplyObject(reply);

@@ -6,6 +6,7 @@
 #define _CTL_SALE_H_INCLUDED_
 
 #include "ctl_backend.h"
+#include "ctl_control.h"
 
 #define CTL_PRICE_MAX  16               /* DECIMAL(10,2) as text, NUL included */
 #define CTL_STATE_MAX  16
@@ -25,6 +26,7 @@ typedef struct {
     uint64_t  epoch;
     uint64_t  rev;
     uint64_t  seq;
+    ctl_limit_t  limit;                 /* of its own */
 
     int64_t   now_ms;                   /* Redis TIME */
     int64_t   stock;

@@ -19,6 +19,7 @@ typedef struct {
     size_t            missing;          /* neither in Redis nor in MySQL */
     int               one;              /* asked for by id */
     int               mysql;            /* CTL_FINE while MySQL answers */
+    ctl_control_t     control;
     ctl_json_t        json;
 } ctl_status_t;
 
@@ -85,6 +86,7 @@ ctl_status_json(ctl_json_t *json, const ctl_view_t *view)
         ctl_json_count(json, "epoch", live->epoch);
         ctl_json_count(json, "rev", live->rev);
         ctl_json_count(json, "seq", live->seq);
+        ctl_limit_json(json, "limit", &live->limit);
         ctl_json_map_end(json);
     } else {
         ctl_json_text(json, "facts", NULL);
@@ -116,8 +118,20 @@ ctl_print_known(const char *label, int64_t n)
 }
 
 
+/* what is in force, and whose it is */
 static void
-ctl_status_print(const ctl_view_t *view)
+ctl_print_limit(const ctl_limit_t *own, const ctl_limit_t *all)
+{
+    char  text[CTL_LIMIT_TEXT];
+
+    ctl_limit_text(text, own->rate[0] ? own : all);
+    printf("  %-12s %s%s\n", "user limit", text,
+           own->rate[0] ? ", its own" : all->rate[0] ? ", that of all" : " in nginx");
+}
+
+
+static void
+ctl_status_print(const ctl_control_t *control, const ctl_view_t *view)
 {
     char               utc[CTL_TIME_MAX], local[CTL_TIME_MAX];
     const ctl_live_t  *live;
@@ -125,6 +139,10 @@ ctl_status_print(const ctl_view_t *view)
     live = &view->live;
 
     printf("activity %" PRIu64 ": %s\n", live->activity, ctl_live_phase(live));
+
+    if (control->closed) {
+        printf("  %-12s closed for all sales\n", "entry");
+    }
 
     if (live->exists) {
         printf("  %-12s %" PRIu64 " at %s, at most %" PRIu64 " each%s\n", "product",
@@ -142,6 +160,7 @@ ctl_status_print(const ctl_view_t *view)
         printf("  %-12s epoch %" PRIu64 ", rev %" PRIu64 ", seq %" PRIu64 "\n", "generation",
                live->epoch, live->rev, live->seq);
         printf("  %-12s %" PRIu64 "\n", "limit", live->stock_limit);
+        ctl_print_limit(&live->limit, &control->limit);
     }
 
     ctl_print_known("stock", live->stock);
@@ -155,12 +174,33 @@ ctl_status_print(const ctl_view_t *view)
 }
 
 
+/* null: Redis has no such hash, or did not answer */
+static void
+ctl_status_control(ctl_json_t *json, const ctl_control_t *control)
+{
+    if (!control->exists) {
+        ctl_json_text(json, "control", NULL);
+        return;
+    }
+
+    ctl_json_map(json, "control");
+    ctl_json_text(json, "state", control->closed ? "closed" : "open");
+    ctl_limit_json(json, "limit", &control->limit);
+    ctl_json_map_end(json);
+}
+
+
 static int
 ctl_status_all(ctl_t *ctl, ctl_status_t *status)
 {
     int         rc;
     size_t      i;
     ctl_view_t  view;
+
+    rc = ctl_control_read(ctl, &status->control);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
 
     for (i = 0; i < status->activities.n; i++) {
 
@@ -178,7 +218,7 @@ ctl_status_all(ctl_t *ctl, ctl_status_t *status)
         if (ctl->json) {
             ctl_status_json(&status->json, &view);
         } else {
-            ctl_status_print(&view);
+            ctl_status_print(&status->control, &view);
         }
     }
 
@@ -219,6 +259,7 @@ ctl_status_look(ctl_t *ctl, uint64_t id)
 
     if (status.json.gen) {
         ctl_json_array_end(&status.json);
+        ctl_status_control(&status.json, &status.control);
         ctl_json_error(&status.json, ctl);
         ctl_json_map_end(&status.json);
 
@@ -300,10 +341,10 @@ const ctl_verb_t  ctl_status_verb = {
     "status",
     "[ID] [--watch[=SECONDS]]",
     "show a sale, or all of them, as Redis and MySQL hold it",
-    "Shows facts, stock, buyers, the stream with what seckilld has not read (unread)\n"
-    "and not finished (pending), dead letters and orders.  What a server cannot tell\n"
-    "is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, 3 when MySQL or Redis\n"
-    "does not answer; what Redis said is shown all the same.\n"
+    "Shows facts, switch, limit of a user, stock, buyers, the stream with what seckilld\n"
+    "has not read (unread) and not finished (pending), dead letters and orders.  What a\n"
+    "server cannot tell is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, 3 when\n"
+    "MySQL or Redis does not answer; what Redis said is shown all the same.\n"
     "\n"
     "      --watch[=SECONDS]  again and again, every 2 seconds, until it is stopped\n",
     ctl_status_run
