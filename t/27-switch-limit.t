@@ -115,16 +115,17 @@ SADD seckill:order_users:{1001} 1001
 --- redis
 HSET seckill:activity:{1001} limit 1r/m limit_burst 2
 EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 150000))" 1 seckill:limit:1002:{1001}
+EVAL "local t = redis.call('TIME') redis.call('SET', KEYS[1], string.format('%d', t[1] * 1000 + 50000))" 1 seckill:limit:1003:{1001}
 --- seckill
     seckill_limit rate=1r/s scope=cluster;
 --- request eval
-["POST /seckill/1001", "POST /seckill/1001"]
+["POST /seckill/1001", "POST /seckill/1001", "POST /seckill/1001"]
 --- more_headers eval
-[$::Alice, $::Bob]
+[$::Alice, $::Bob, $::Carol]
 --- response_headers_like eval
-["", "Retry-After: 60"]
+["", "Retry-After: 60", ""]
 --- response_body_like eval
-[qr/"code":0,/, qr/"code":40003,/]
+[qr/"code":0,/, qr/"code":40003,/, qr/"code":0,/]
 --- redis_check
 PTTL seckill:limit:1001:{1001} =~ ^(?:60000|5\d{4})$
 

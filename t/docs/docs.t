@@ -119,10 +119,11 @@ try() {
 try seckillctl rec
 try seckillctl dead ''
 try seckillctl -c file restock 1 --f
+try seckillctl limit 1 o
 END_BASH
 
 is($text, "seckillctl rec: reconcile\nseckillctl dead : drop list retry show\n"
-    . "seckillctl -c file restock 1 --f: --finish\n", 'completion');
+    . "seckillctl -c file restock 1 --f: --finish\nseckillctl limit 1 o: off\n", 'completion');
 
 ($status, $text) = run("$root/tools/check-docs.sh", $build);
 is($status, 0, 'manuals and references are complete') or diag($text);

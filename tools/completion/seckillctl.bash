@@ -50,6 +50,9 @@ _seckillctl()
     if [[ $cur == -* ]]; then
         candidates=$(grep -oE -- '--[a-z][a-z-]+' <<< "$text" | sort -u)
 
+    elif [[ $verb == limit ]]; then
+        candidates="off default burst="
+
     elif [[ $verb ]]; then
         # "usage: seckillctl dead list ID": the lower-case word after the verb
         candidates=$(sed -nE "s/^(usage:)? +seckillctl $verb ([a-z]+).*/\2/p" <<< "$text" | sort -u)
