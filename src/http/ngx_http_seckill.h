@@ -190,6 +190,7 @@ struct ngx_http_seckill_ctx_s {
     ngx_msec_t                    asked;        /* when Redis was asked about it */
     ngx_str_t                     request_id;
     ngx_uint_t                    retry_after;  /* seconds, 0: none */
+    uint32_t                      queueing;     /* the node heard so first then, 0: now */
 
     ngx_str_t                     body;
 
@@ -285,7 +286,10 @@ ngx_int_t ngx_http_seckill_user_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 /* ctx->result is final: this node answers the user from memory from now on. */
 void ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx);
-/* The user is a buyer without a result: 1 when the daemon is to be asked. */
+/*
+ * The user is a buyer without a result: sets ctx->queueing; 1 when the daemon is
+ * to be asked.
+ */
 ngx_uint_t ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx);
 /* The request turned out not to have been one: gives the charge back. */
 void ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx);
@@ -299,6 +303,9 @@ ngx_int_t ngx_http_seckill_admit_step(ngx_http_request_t *r,
 /* ngx_http_seckill_result.c */
 ngx_int_t ngx_http_seckill_result_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+
+/* ngx_http_seckill_poll.c: milliseconds until the buyer should ask again */
+ngx_uint_t ngx_http_seckill_poll_after(ngx_http_seckill_ctx_t *ctx);
 
 /* ngx_http_seckill_wait.c: around the result's step */
 ngx_int_t ngx_http_seckill_wish_step(ngx_http_request_t *r,

@@ -83,6 +83,13 @@ ngx_http_seckill_admit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 }
 
 
+ngx_uint_t
+ngx_http_seckill_admit_pending(void)
+{
+    return ngx_http_seckill_pending;
+}
+
+
 static ngx_http_seckill_lane_t *
 ngx_http_seckill_lane(ngx_http_seckill_ctx_t *ctx)
 {

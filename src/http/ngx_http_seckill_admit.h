@@ -34,6 +34,9 @@ struct ngx_http_seckill_batch_s {
 void ngx_http_seckill_lane_leave(ngx_http_seckill_ctx_t *ctx);
 void ngx_http_seckill_batch_leave(ngx_http_seckill_ctx_t *ctx);
 
+/* Purchases of this worker that wait for Redis. */
+ngx_uint_t ngx_http_seckill_admit_pending(void);
+
 
 /* ngx_http_seckill_admit_call.c */
 

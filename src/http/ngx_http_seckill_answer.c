@@ -9,9 +9,6 @@
 #include "ngx_http_seckill_wait.h"
 
 
-#define NGX_HTTP_SECKILL_POLL_MS    500
-
-
 static ngx_uint_t ngx_http_seckill_answer_streams(ngx_http_seckill_ctx_t *ctx);
 static u_char *ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p);
 static u_char *ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx,
@@ -179,9 +176,9 @@ ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p)
         }
 
         return ngx_sprintf(p, ",\"state\":\"queueing\",\"activity\":\"%uL\","
-                           "\"quantity\":%uD,\"poll_after_ms\":%d}",
+                           "\"quantity\":%uD,\"poll_after_ms\":%ui}",
                            ctx->activity, ctx->purchase->quantity,
-                           NGX_HTTP_SECKILL_POLL_MS);
+                           ngx_http_seckill_poll_after(ctx));
 
     case SK_REPEAT:
         p = ngx_http_seckill_data_ticket(ctx, p);
@@ -196,16 +193,16 @@ ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p)
                             ctx->result->order_id, ctx->result->order_no);
 
         } else if (ctx->state == SK_QUEUEING) {
-            p = ngx_sprintf(p, ",\"poll_after_ms\":%d",
-                            NGX_HTTP_SECKILL_POLL_MS);
+            p = ngx_sprintf(p, ",\"poll_after_ms\":%ui",
+                            ngx_http_seckill_poll_after(ctx));
         }
 
         *p++ = '}';
         return p;
 
     case SK_QUEUEING:
-        return ngx_sprintf(p, "{\"state\":\"queueing\",\"poll_after_ms\":%d}",
-                           NGX_HTTP_SECKILL_POLL_MS);
+        return ngx_sprintf(p, "{\"state\":\"queueing\",\"poll_after_ms\":%ui}",
+                           ngx_http_seckill_poll_after(ctx));
 
     case SK_SUCCESS:
     case SK_FAILED:

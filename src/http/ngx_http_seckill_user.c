@@ -219,6 +219,10 @@ ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx)
         overdue = 1;
     }
 
+    if (user) {
+        ctx->queueing = user->queueing;
+    }
+
     ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
 
     return overdue;

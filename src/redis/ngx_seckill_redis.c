@@ -203,6 +203,13 @@ ngx_seckill_redis_up(void)
 }
 
 
+ngx_uint_t
+ngx_seckill_redis_pending(ngx_seckill_redis_t *redis)
+{
+    return redis->pending;
+}
+
+
 void
 ngx_seckill_redis_exit(void)
 {

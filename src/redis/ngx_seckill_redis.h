@@ -143,6 +143,9 @@ void ngx_seckill_histogram_add(ngx_seckill_histogram_t *histogram,
 /* 1 when every connection of every client of the worker is ready. */
 ngx_uint_t ngx_seckill_redis_up(void);
 
+/* Calls of the client that have not ended, at most settings.max_pending. */
+ngx_uint_t ngx_seckill_redis_pending(ngx_seckill_redis_t *redis);
+
 /* Closes every connection of the worker; calls in flight end first. */
 void ngx_seckill_redis_exit(void);
 

@@ -1,7 +1,8 @@
 /*
  * Following a purchase to its result, by the best way that works here: pushed by
- * server-sent events, else a long poll, else the schedule of 3 x 500 ms and then
- * every 2 s.  30 s at most, whatever the way; then { late: true }.
+ * server-sent events, else a long poll, else polls when the server says: 3 x 500 ms,
+ * then every 2 s, later under load.  30 s at most, whatever the way; then
+ * { late: true }.
  */
 
 const TOTAL_MS = 30000;
@@ -9,8 +10,7 @@ const SPEAK_MS = 3000;      /* an open stream says something at once */
 const ERRORS = 2;           /* of a stream before another way is taken */
 const WAIT_S = 25;
 const HELD_MS = 1000;       /* an answer before that was not held */
-const FIRST_MS = [500, 500, 500];
-const THEN_MS = 2000;
+const UNTOLD_MS = 2000;     /* until the next poll, when no server said so */
 
 const QUEUEING = 0;
 const SUCCESS = 1;
@@ -28,6 +28,7 @@ export class Follow {
   #until = performance.now() + TOTAL_MS;
   #stop = new AbortController();
   #lost = false;
+  #held = null;               /* the last answer to a long poll */
 
   /* news({ transport, lost }) is called whenever the way or the network changes */
   constructor(api, ticket, news) {
@@ -123,6 +124,7 @@ export class Follow {
         return answer;
       }
       if (answer.code !== QUEUEING || performance.now() - asked < HELD_MS) {
+        this.#held = answer;
         return null;
       }
     }
@@ -131,18 +133,23 @@ export class Follow {
 
   async #poll() {
     this.#tell('poll');
+    await this.#rest(this.#held);
 
-    for (let n = 0; this.#leftMs > 0; n += 1) {
+    while (this.#leftMs > 0) {
       const answer = await this.#api.result(this.#ticket);
 
       if (this.#stop.signal.aborted || isFinal(answer)) {
         return answer;
       }
       this.#tell('poll', answer.lost === true);
-      await this.#sleep(Math.max(FIRST_MS[n] ?? THEN_MS, answer.data?.poll_after_ms ?? 0,
-        answer.retryAfterMs ?? 0));
+      await this.#rest(answer);
     }
     return null;
+  }
+
+  /* as long as the answer asks for */
+  #rest(answer) {
+    return this.#sleep(Math.max(answer?.data?.poll_after_ms ?? UNTOLD_MS, answer?.retryAfterMs ?? 0));
   }
 
   /* ends early when nobody wants to know, or when time is up */
