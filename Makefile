@@ -59,6 +59,7 @@ deps:                            ## install missing Debian packages for all of t
 
 test:                            ## install what is missing, build, run every test
 	tools/deps.sh build demo test
+	@tools/deps.sh browser || echo "no browser: t/browser is skipped"
 	$(MAKE) -j$(JOBS) all units
 	tools/test.sh $(BUILD)
 
@@ -75,7 +76,7 @@ chaos:                           ## sales under faults: every fault once, or ROU
 	    $(if $(SEED),--seed $(SEED)) $(if $(FAULT),--fault $(FAULT)) $(if $(ONLY),--only $(ONLY)) \
 	    $(if $(USERS),--users $(USERS)) $(if $(REPORT),--report $(REPORT))
 
-lint:                            ## cppcheck, clang-tidy, luacheck, shellcheck, perl -c
+lint:                            ## cppcheck, clang-tidy, luacheck, shellcheck, perl -c, node --check
 	tools/deps.sh build test lint
 	$(MAKE) -j$(JOBS) $(BUILD)/nginx.stamp $(BUILD)/gen/.stamp
 	tools/lint.sh $(BUILD)

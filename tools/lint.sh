@@ -102,6 +102,19 @@ perl_syntax() {
     return "$code"
 }
 
+# the pages are modules, which node knows by the name only: read from stdin
+node_check() {
+    local file output code=0
+
+    for file in "$@"; do
+        if ! output=$(node --input-type=module --check - < "$file" 2>&1); then
+            printf '%s: %s\n' "$file" "$output"
+            code=1
+        fi
+    done
+    return "$code"
+}
+
 check cppcheck run_cppcheck "${module_sources[@]}" "${plain_sources[@]}"
 check "clang-tidy, module" tidy "${ours[@]}" "${nginx[@]}" -- "${module_sources[@]}"
 check "clang-tidy, plain C" tidy "${ours[@]}" "${mysql[@]}" -- "${plain_sources[@]}"
@@ -114,6 +127,12 @@ check shellcheck shellcheck -x -a tools/*.sh tools/grafana/*.sh tools/completion
     tools/bench/scale.sh .ci/run
 mapfile -t perl_files < <(find t tools/chaos -name '*.t' -o -name '*.p[lm]')
 check "perl -c" perl_syntax "${perl_files[@]}"
+if command -v node >/dev/null; then
+    mapfile -t scripts < <(find tools/demo/www t/browser -name '*.js' -o -name '*.mjs')
+    check "node --check" node_check "${scripts[@]}"
+else
+    echo "skipped node --check: node is not installed"
+fi
 
 echo "lint: $((SECONDS - began)) s, ${#failed[@]} failed"
 [ "${#failed[@]}" -eq 0 ]

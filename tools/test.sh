@@ -172,6 +172,7 @@ else
     run_prove "t" "$jobs" t/*.t
     # its faults freeze servers and fill disks, and it judges how long answers take
     run_prove "t/chaos" 1 t/chaos/*.t
+    run_prove "t/browser" "$jobs" t/browser/*.t
 fi
 run "no process left behind" check_left_behind 10
 

@@ -28,18 +28,23 @@ const wrong = (shift) => (page) => page.addInitScript((ms) => {
 
 for (const [name, shift] of [['right', 0], ['an hour fast', HOUR], ['an hour slow', -HOUR]]) {
   test(`a visitor whose clock is ${name} can buy in time, and not too early`, async () => {
-    const id = await sale({ startsIn: 5 });
-    const start = await startMs(id);
+    let start = null;
+    const soon = async () => {
+      const id = await sale({ startsIn: 5 });
 
-    await visit(salePath(id), { user: 21, prepare: wrong(shift) }, async (one) => {
+      start = await startMs(id);
+      return salePath(id);
+    };
+
+    await visit(soon, { user: 21, prepare: wrong(shift) }, async (one) => {
       await one.state('not_started');
       assert.ok(Math.abs(await one.page.evaluate(() => Date.now()) - Date.now() - shift) < 5000, 'the clock is as wrong as wanted');
-      assert.match(await one.page.locator('#clock-text').textContent(), /^0小时 0分钟 [1-5]秒钟?$/);
+      assert.match(await one.page.locator('#clock-text').textContent(), /^0小时 0分钟 [0-5]秒钟?$/);
 
-      await one.state('running', 7000);
+      await one.state('running');
       const lit = (await one.seen()).find(({ state }) => state === 'running').at;
       assert.ok(lit >= start - 150, `lit ${start - lit} ms before the start`);
-      assert.ok(lit < start + 400, `lit ${lit - start} ms after the start`);
+      assert.ok(lit < start + 1500, `lit ${lit - start} ms after the start`);
 
       await one.button.click();
       await one.state('success');

@@ -70,9 +70,8 @@ test('"unknown": the page asks for the result by itself', async () => {
   }, async (one) => {
     await one.state('running');
     await one.button.click();
-    await one.state('unsure');
-    assert.match(await one.words(), /^没有收到回答，正在查询/);
     await one.state('success');
+    assert.match(await one.saidIn('unsure'), /^没有收到回答，正在查询/);
     assert.equal(one.posts.length, 1);
   });
 });

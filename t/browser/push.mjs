@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { frozen, listeners, sale, stack, until } from './lib/stack.mjs';
 import { salePath, visit } from './lib/visit.mjs';
 
-const PUSHED_MS = 500;
+/* on a machine that may stall; t/e2e/push.t measures the way up to the socket */
+const PUSHED_MS = 1000;
 
 const transport = (one) => one.status.getAttribute('data-transport');
 
@@ -42,6 +43,7 @@ test(`the result is on the screen less than ${PUSHED_MS} ms after it was publish
         go();
         await one.state('success');
       });
+      await until(() => heard.at !== null, 'the message of the result');
       const shown = (await one.seen()).find(({ state }) => state === 'success').at;
       const took = shown - heard.at;
 

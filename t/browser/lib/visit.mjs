@@ -29,14 +29,16 @@ export async function stop() {
   await browser?.close();
 }
 
-/* Remembers when the page entered which state, in true epoch milliseconds,
-   whatever Date says there. */
+/* Remembers when the page entered which state, in true epoch milliseconds, whatever
+   Date says there, and what it said then. */
 function observe() {
   window.seen = [];
   const note = () => {
     const state = document.body?.dataset.state;
     if (state && window.seen.at(-1)?.state !== state) {
-      window.seen.push({ state, at: performance.timeOrigin + performance.now() });
+      window.seen.push({
+        state, at: performance.timeOrigin + performance.now(), words: document.getElementById('status')?.innerText,
+      });
     }
   };
   new MutationObserver(note).observe(document, { subtree: true, attributes: true, childList: true, attributeFilter: ['data-state'] });
@@ -46,6 +48,7 @@ class Visit {
   #context;
   #faults = [];
   #allowed;
+  #passed = 0;              /* states of the page's history that a test has waited for */
 
   posts = [];
   requests = [];
@@ -57,6 +60,11 @@ class Visit {
     this.button = page.locator('#buy');
     this.status = page.locator('#status');
 
+    page.on('framenavigated', (frame) => {
+      if (frame === page.mainFrame()) {
+        this.#passed = 0;
+      }
+    });
     page.on('pageerror', (error) => this.#faults.push(`error on the page: ${error.stack}`));
     page.on('console', (message) => {
       if (['error', 'warning'].includes(message.type())) {
@@ -78,14 +86,25 @@ class Visit {
     return this.#context;
   }
 
-  /* waits until the page is in that state */
+  /* waits until the page is in that state, or was since the last one waited for: a
+     slow machine may look late */
   async state(name, timeout = 10000) {
     try {
-      await this.page.waitForSelector(`body[data-state="${name}"]`, { timeout });
+      const found = await this.page.waitForFunction(({ wanted, from }) => {
+        const at = window.seen.findIndex(({ state }, i) => i >= from && state === wanted);
+
+        return at >= 0 ? at + 1 : document.body?.dataset.state === wanted && window.seen.length;
+      }, { wanted: name, from: this.#passed }, { timeout });
+      this.#passed = await found.jsonValue();
     } catch {
       const now = await this.page.evaluate(() => document.body.dataset.state);
       throw new Error(`the page should be in the state "${name}", but is in "${now}"`);
     }
+  }
+
+  /* what the page said when it came into the state last */
+  async saidIn(name) {
+    return (await this.seen()).findLast(({ state }) => state === name).words.replace(/\s+/g, ' ');
   }
 
   /* the states so far, with their times */
@@ -121,9 +140,10 @@ class Visit {
 /*
  * Runs the code in a visit.  user: null is nobody; allow: patterns of console
  * messages that belong to the test; prepare(page) runs before the page loads;
- * the rest are options of playwright's contexts.
+ * the rest are options of playwright's contexts.  The path may be a function that
+ * makes it when the browser is ready, for what begins soon.
  */
-export async function visit(path, options, code) {
+export async function visit(where, options, code) {
   const { user, allow = [], prepare, locale = 'zh-CN', viewport = { width: 1200, height: 820 }, ...rest } = options;
   const context = await browser.newContext({ locale, viewport, ...rest });
 
@@ -131,15 +151,15 @@ export async function visit(path, options, code) {
   await context.addInitScript(observe);
   const page = await context.newPage();
   const one = new Visit(context, page, allow);
-  const url = new URL(path, `${stack.base}/`);
-
-  if (user !== undefined) {
-    url.searchParams.set('user', user ?? 'none');
-  }
   let failure = null;
 
   try {
     await prepare?.(page, context);
+    const url = new URL(typeof where === 'function' ? await where() : where, `${stack.base}/`);
+
+    if (user !== undefined) {
+      url.searchParams.set('user', user ?? 'none');
+    }
     await page.goto(url.href);
     await code(one);
   } catch (error) {
