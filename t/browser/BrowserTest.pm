@@ -111,7 +111,8 @@ sub start_stack {
 
     my $redis = $t->redis;
     my $mysql = $t->mariadb;
-    my $conf  = $t->conf(redis => $redis, mysql => $mysql);
+    my $http  = $t->port;
+    my $conf  = $t->conf(redis => $redis, mysql => $mysql, 'http.listen' => "127.0.0.1:$http");
     my $key   = $t->key_file;
 
     my ($exit, undef, $error) = $t->ctl($conf, 'schema', 'apply', '--dir', "$root/sql");
@@ -128,6 +129,10 @@ root $root/tools/demo/www;
 
         location = /demo/users.json {
             alias $users;
+        }
+
+        location = /seckilld/metrics {
+            proxy_pass http://127.0.0.1:$http/metrics;
         }
 
         # a browser beside it makes a small machine slow, which is no fault of Redis

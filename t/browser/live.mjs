@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { buy, post, sale, until } from './lib/stack.mjs';
+import { buy, post, sale, until, withoutOrders } from './lib/stack.mjs';
 import { visit } from './lib/visit.mjs';
 
 const figure = (one, name) => one.page.locator(`#figure-${name}`).innerText();
@@ -26,7 +26,7 @@ test('figures, plots and totals follow the sale', async () => {
     await until(async () => /sold out\s+4\s/.test(await totals()), 'four who found it sold out');
     assert.match(await totals(), /accepted\s+3\s/);
     assert.match(await totals(), /repeat\s+0\s/);
-    assert.match(await figure(one, 'redis'), /^2 \/ 2$/);
+    assert.match(await figure(one, 'redis'), /^([12]) \/ \1$/);
     assert.match(await figure(one, 'p99'), /^≤?[\d.]+ (ms|s)$/);
 
     const drawn = (plot, series) => one.page.locator(`#plot-${plot} .s-${series}[d]`).getAttribute('d');
@@ -35,6 +35,41 @@ test('figures, plots and totals follow the sale', async () => {
     await one.page.waitForFunction(() => document.querySelector('#plot-stock .line').getAttribute('d').includes('L'));
     assert.match(await one.page.locator('#plot-latency svg').getAttribute('aria-label'), /^Latency of requests: 50% .*99% /);
     await one.shot('live-en');
+  });
+});
+
+test('what waits in the stream is told as seckilld counts it', async () => {
+  const id = await sale({ stock: 9 });
+
+  await visit(`/live.html?activity=${id}`, {}, async (one) => {
+    const queue = (text) => one.page.waitForFunction(
+      (wanted) => document.querySelector('#figure-queue').innerText === wanted, text);
+
+    await buy(id, 1);
+    await queue('0');
+    await withoutOrders(id, async () => {
+      await Promise.all([2, 3, 4].map((user) => post(id, user)));
+      await queue('3');
+      assert.match(await legend(one, 'waiting'), /待成订单 3$/);
+    });
+    await queue('0');
+  });
+});
+
+test('without seckilld’s metrics the page knows nothing of the stream and says so', async () => {
+  const asked = [];
+
+  await visit('/live.html', {
+    allow: [/404/],
+    prepare: (page) => page.route('**/seckilld/metrics', (route) => {
+      asked.push(route);
+      return route.fulfill({ status: 404, body: '' });
+    }),
+  }, async (one) => {
+    await one.page.waitForSelector('#totals tr');
+    await one.page.waitForTimeout(2500);
+    assert.equal(await figure(one, 'queue'), '–');
+    assert.equal(asked.length, 1, 'it is not asked for again');
   });
 });
 

@@ -1,7 +1,6 @@
 /* How the result comes: pushed at once, else by long poll, else by schedule. */
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import { frozen, listeners, sale, stack, until } from './lib/stack.mjs';
 import { salePath, visit } from './lib/visit.mjs';
@@ -11,50 +10,30 @@ const PUSHED_MS = 1000;
 
 const transport = (one) => one.status.getAttribute('data-transport');
 
-/* when a result of the activity was published, in epoch milliseconds */
-async function listen(id) {
-  const heard = { at: null };
-  const child = spawn('redis-cli', ['-s', stack.redis.sock, '--csv', 'SUBSCRIBE', `seckill:results:{${id}}`]);
-  let text = '';
-
-  child.stdout.on('data', (chunk) => {
-    text += chunk;
-    if (heard.at === null && text.includes('"message"')) {
-      heard.at = Date.now();
-    }
-  });
-  await until(() => text.includes('"subscribe"'), 'our own subscription');
-  return { heard, end: () => child.kill() };
-}
-
-test(`the result is on the screen less than ${PUSHED_MS} ms after it was published`, async (t) => {
+test('the result is on the screen a moment after seckilld could write it', async (t) => {
   const id = await sale();
-  const { heard, end } = await listen(id);
 
-  try {
-    await visit(salePath(id), { user: 23 }, async (one) => {
-      await one.state('running');
-      await frozen(stack.seckilld, async (go) => {
-        await one.button.click();
-        await one.state('queueing');
-        await listeners(id, 2);
-        await one.page.waitForTimeout(300);
-        assert.equal(await transport(one), 'push');
-        go();
-        await one.state('success');
-      });
-      await until(() => heard.at !== null, 'the message of the result');
-      const shown = (await one.seen()).find(({ state }) => state === 'success').at;
-      const took = shown - heard.at;
+  await visit(salePath(id), { user: 23 }, async (one) => {
+    await one.state('running');
+    const began = await frozen(stack.seckilld, async (go) => {
+      await one.button.click();
+      await one.state('queueing');
+      await listeners(id);
+      await one.page.waitForTimeout(300);
+      assert.equal(await transport(one), 'push');
+      const now = Date.now();
 
-      t.diagnostic(`shown ${took.toFixed(0)} ms after it was published`);
-      assert.ok(took < PUSHED_MS, `it took ${took} ms`);
-      const asked = one.requests.filter(({ url }) => url.includes('/result/'));
-      assert.deepEqual(asked.map(({ type }) => type), ['eventsource'], 'nothing was polled');
+      go();
+      await one.state('success');
+      return now;
     });
-  } finally {
-    end();
-  }
+    const took = (await one.seen()).find(({ state }) => state === 'success').at - began;
+
+    t.diagnostic(`shown ${took.toFixed(0)} ms after seckilld went on, its read and its commit included`);
+    assert.ok(took < PUSHED_MS, `it took ${took} ms`);
+    const asked = one.requests.filter(({ url }) => url.includes('/result/'));
+    assert.deepEqual(asked.map(({ type }) => type), ['eventsource'], 'nothing was polled');
+  });
 });
 
 test('a stream that nginx ends by a reload is opened again by itself', async () => {

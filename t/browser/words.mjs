@@ -47,6 +47,18 @@ test('a counter that began anew is no negative rate', async () => {
   assert.equal(sample(first, null, '8').stock, null);
 });
 
+test('purchases on their way are read from what Prometheus reads', async () => {
+  const { parseQueue, queueOf } = await load('live/queue.js');
+  const queue = parseQueue(['# TYPE seckilld_unread gauge', 'seckilld_unread{activity="7"} 40', 'seckilld_unread{activity="8"} 0',
+    'seckilld_pending{activity="7"} 2', 'seckilld_oldest_age_seconds{activity="7"} 0.5', ''].join('\n'));
+
+  assert.deepEqual(queue, { 7: 42, 8: 0 });
+  assert.equal(queueOf(queue, '7'), 42);
+  assert.equal(queueOf(queue, 'all'), 42);
+  assert.equal(queueOf(queue, '9'), null, 'what is not known is not zero');
+  assert.equal(queueOf(null, 'all'), null);
+});
+
 test('axes have round numbers and reach the largest value', async () => {
   const { linear, logarithmic, formatCount, formatMs } = await load('live/scale.js');
 

@@ -143,7 +143,7 @@ fill() {
         user="user root;"
     fi
     sed -e "s|@ROOT@|$root|g" -e "s|@RUN@|$run|g" -e "s|@BUILD@|$build|g" -e "s|@SOCKETS@|$sockets|g" \
-        -e "s|@PORT@|${port:-}|g" -e "s|@USER@|$user|g" -e "s|@DELAY@|${delay:-}|g" \
+        -e "s|@PORT@|${port:-}|g" -e "s|@METRICS@|${metrics_port:-}|g" -e "s|@USER@|$user|g" -e "s|@DELAY@|${delay:-}|g" \
         "$root/tools/demo/$1"
 }
 
@@ -161,6 +161,7 @@ prepare() {
     random_key > "$run/auth.key"
 
     fill redis.conf.in > "$run/redis/redis.conf"
+    metrics_port=$(free_port)
     cat > "$run/seckilld.conf" <<END_CONF
 [redis]
 address = unix:$sockets/redis.sock
@@ -172,6 +173,9 @@ database = seckill
 
 [consumer]
 name = demo
+
+[http]
+listen = 127.0.0.1:$metrics_port
 
 [log]
 level = info

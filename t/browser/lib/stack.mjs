@@ -3,7 +3,7 @@
  * servers to stop for a moment, and the truth in MySQL and in the counters.
  */
 
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -21,6 +21,24 @@ export async function sql(text) {
   const { stdout } = await run('mariadb',
     ['--no-defaults', '-uroot', '-S', stack.mysql, '--batch', '--skip-column-names', 'seckill', '-e', text]);
   return stdout.trim().split('\n').map((line) => line.split('\t'));
+}
+
+/* runs the code while no order of the activity can be written */
+export async function withoutOrders(id, code) {
+  const client = spawn('mariadb', ['--no-defaults', '-uroot', '-S', stack.mysql, '--batch', '--skip-column-names',
+    '--unbuffered', 'seckill'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const gone = new Promise((resolve) => { client.on('exit', resolve); });
+  let locked = false;
+
+  client.stdout.on('data', () => { locked = true; });
+  client.stdin.write(`BEGIN; SELECT id FROM seckill_activities WHERE id = ${id} FOR UPDATE;\n`);
+  try {
+    await until(() => locked, 'the lock');
+    await code();
+  } finally {
+    client.stdin.end('ROLLBACK;\n');
+    await gone;
+  }
 }
 
 export async function redis(...args) {

@@ -7,6 +7,7 @@ import { byId, query, setAttribute, setText } from './shared/dom.js';
 import { languageButton, t, translate } from './shared/text.js';
 import { Plot } from './live/plot.js';
 import { formatCount, formatLatency, formatMs, linear, logarithmic } from './live/scale.js';
+import { Queue, queueOf } from './live/queue.js';
 import { ALL, read, sample } from './live/status.js';
 import { groups } from './live/verdicts.js';
 
@@ -14,7 +15,9 @@ const EVERY_MS = 1000;
 const SPAN_MS = 120000;
 const LOWEST_MS = 1;        /* of the latency plots, as of the histograms */
 
-const url = document.querySelector('meta[name="seckill-status"]').content;
+const place = (name) => document.querySelector(`meta[name="${name}"]`).content;
+const url = place('seckill-status');
+const orders = new Queue(place('seckilld-metrics'));
 const PERCENTILES = ['p50', 'p90', 'p99'];
 
 const readings = [];        /* of the last two minutes, null where one failed */
@@ -52,7 +55,7 @@ const plots = {
   }),
   latency: new Plot(byId('plot-latency'), percentiles('latency')),
   waiting: new Plot(byId('plot-waiting'), {
-    series: ['pending', 'waiters'].map((key) => ({ key, value: (one) => one[key] })),
+    series: ['pending', 'waiters', 'queue'].map((key) => ({ key, value: (one) => one[key] })),
     scale: linear,
     format: formatCount,
     ...common,
@@ -63,7 +66,7 @@ const plots = {
 function label() {
   plots.requests.label(t('plot_requests'), groups.map((group) => t(`group_${group}`)));
   plots.stock.label(t('plot_stock'), [t('series_stock')]);
-  plots.waiting.label(t('plot_waiting'), [t('series_pending'), t('series_waiters')]);
+  plots.waiting.label(t('plot_waiting'), [t('series_pending'), t('series_waiters'), t('series_queue')]);
   for (const name of ['latency', 'redis']) {
     plots[name].label(t(`plot_${name}`), PERCENTILES.map((key) => t(`series_${key}`)));
   }
@@ -73,12 +76,15 @@ function label() {
 function resample() {
   samples = readings.map((reading, i) => (reading.status === null
     ? gap(reading.at)
-    : sample(reading, i > 0 && readings[i - 1].status !== null ? readings[i - 1] : null, activity)));
+    : {
+      ...sample(reading, i > 0 && readings[i - 1].status !== null ? readings[i - 1] : null, activity),
+      queue: queueOf(reading.queue, activity),
+    }));
 }
 
 const nothing = { p50: null, p90: null, p99: null };
 const gap = (at) => ({
-  at, stock: null, pending: null, waiters: null, requests: null, latency: nothing, redis: nothing, totals: null,
+  at, stock: null, pending: null, waiters: null, queue: null, requests: null, latency: nothing, redis: nothing, totals: null,
 });
 
 function draw() {
@@ -104,6 +110,7 @@ function showFigures() {
   setText(byId('figure-rate'), rate === null ? '–' : formatCount(Math.round(rate)));
   setText(byId('figure-p99'), p99 === undefined ? '–' : formatLatency(p99));
   setText(byId('figure-waiting'), formatCount(now.pending + now.waiters));
+  setText(byId('figure-queue'), now.queue === null ? '–' : formatCount(now.queue));
   setText(byId('figure-redis'), t('live_redis_of', { up: status.workers_redis_up, all: status.workers }));
   setText(byId('figure-failed'), failed > 0 ? t('live_redis_failed', { n: failed }) : '');
   setText(byId('version'), `nginx-seckill ${status.version}`);
@@ -169,10 +176,12 @@ async function step() {
   let reading;
 
   try {
-    reading = await read(url);
+    const [status, queue] = await Promise.all([read(url), orders.read()]);
+
+    reading = { ...status, queue };
     showMood('live_fresh', 'good');
   } catch {
-    reading = { at: performance.now(), status: null };
+    reading = { at: performance.now(), status: null, queue: null };
     showMood('live_lost', 'bad');
   }
   readings.push(reading);
@@ -195,7 +204,7 @@ async function run() {
     } else if (readings.length > 0) {
       showMood('live_paused', 'wait');
       if (readings[readings.length - 1].status !== null) {
-        readings.push({ at: began, status: null });
+        readings.push({ at: began, status: null, queue: null });
       }
     }
     await new Promise((resolve) => { setTimeout(resolve, Math.max(100, EVERY_MS - (performance.now() - began))); });
