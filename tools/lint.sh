@@ -124,8 +124,8 @@ check luacheck-peer luacheck --no-color -qq --no-config --std ngx_lua \
 check luacheck-crowd luacheck --no-color -qq --no-config --std luajit \
     --globals init request 'done' --read-globals wrk -- tools/bench/crowd.lua tools/bench/scale.lua
 check shellcheck shellcheck -x -a tools/*.sh tools/grafana/*.sh tools/completion/*.bash tools/bench/run.sh tools/bench/profile.sh \
-    tools/bench/scale.sh .ci/run
-mapfile -t perl_files < <(find t tools/chaos -name '*.t' -o -name '*.p[lm]')
+    tools/bench/scale.sh tools/bench/waiters.sh .ci/run
+mapfile -t perl_files < <(find t tools/chaos tools/bench -name '*.t' -o -name '*.p[lm]')
 check "perl -c" perl_syntax "${perl_files[@]}"
 if command -v node >/dev/null; then
     mapfile -t scripts < <(find tools/demo/www t/browser -name '*.js' -o -name '*.mjs')

@@ -112,17 +112,19 @@ fill() {
     text=${text//@USER@/$user}
     text=${text//@BODY@/${body:-}}
     text=${text//@WORKERS@/${worker_count:-1}}
+    text=${text//@CONNECTIONS@/${connections:-4096}}
+    text=${text//@FILES@/${files:-8192}}
     printf '%s\n' "$text"
 }
 
-# start_nginx NAME VARIANT REDIS, with $worker_count workers (1)
+# start_nginx NAME VARIANT REDIS, with $worker_count workers (1) of $connections (4096)
 start_nginx() {
     local name=$1 variant=$2 store=$3 load='' user='' port modules
 
     modules=$(nginx -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
     case $variant in
     lua)  load="load_module $modules/ndk_http_module.so; load_module $modules/ngx_http_lua_module.so;" ;;
-    ours | scale) load="load_module $build/ngx_http_seckill_module.so;" ;;
+    ours | scale | waiters) load="load_module $build/ngx_http_seckill_module.so;" ;;
     esac
     if [ "$(id -u)" -eq 0 ]; then
         user="user root;"
