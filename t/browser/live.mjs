@@ -19,7 +19,7 @@ test('figures, plots and totals follow the sale', async () => {
       await buy(id, user);
     }
     await Promise.all([4, 5, 6, 7].map((user) => post(id, user)));
-    await one.page.waitForFunction(() => document.querySelector('#figure-stock').innerText === '0', null, { timeout: 5000 });
+    await one.page.waitForFunction(() => document.querySelector('#figure-stock').innerText === '0');
     await one.page.waitForFunction(() => document.querySelector('#figure-accepted').innerText === '3');
 
     const totals = () => one.page.locator('#totals').innerText();

@@ -102,7 +102,7 @@ export async function posted(id) {
   return verdicts;
 }
 
-export async function until(code, what, { ms = 10000, every = 20 } = {}) {
+export async function until(code, what, { ms = 20000, every = 20 } = {}) {
   const end = Date.now() + ms;
 
   for (;;) {

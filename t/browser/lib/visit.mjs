@@ -15,6 +15,9 @@ const { chromium } = require('playwright-core');
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync', '--force-color-profile=srgb', '--font-render-hinting=none'];
 
+/* for a machine that others use */
+const PATIENCE_MS = 20000;
+
 export const axeSource = require.resolve('axe-core/axe.min.js');
 
 let browser = null;
@@ -37,7 +40,10 @@ function observe() {
     const state = document.body?.dataset.state;
     if (state && window.seen.at(-1)?.state !== state) {
       window.seen.push({
-        state, at: performance.timeOrigin + performance.now(), words: document.getElementById('status')?.innerText,
+        state,
+        at: performance.timeOrigin + performance.now(),
+        words: document.getElementById('status')?.innerText,
+        button: document.getElementById('buy')?.innerText,
       });
     }
   };
@@ -88,7 +94,7 @@ class Visit {
 
   /* waits until the page is in that state, or was since the last one waited for: a
      slow machine may look late */
-  async state(name, timeout = 10000) {
+  async state(name, timeout = PATIENCE_MS) {
     try {
       const found = await this.page.waitForFunction(({ wanted, from }) => {
         const at = window.seen.findIndex(({ state }, i) => i >= from && state === wanted);
@@ -102,9 +108,9 @@ class Visit {
     }
   }
 
-  /* what the page said when it came into the state last */
-  async saidIn(name) {
-    return (await this.seen()).findLast(({ state }) => state === name).words.replace(/\s+/g, ' ');
+  /* what the page and its button said when it came into the state last */
+  async saidIn(name, what = 'words') {
+    return (await this.seen()).findLast(({ state }) => state === name)[what].replace(/\s+/g, ' ');
   }
 
   /* the states so far, with their times */
@@ -147,7 +153,7 @@ export async function visit(where, options, code) {
   const { user, allow = [], prepare, locale = 'zh-CN', viewport = { width: 1200, height: 820 }, ...rest } = options;
   const context = await browser.newContext({ locale, viewport, ...rest });
 
-  context.setDefaultTimeout(10000);
+  context.setDefaultTimeout(PATIENCE_MS);
   await context.addInitScript(observe);
   const page = await context.newPage();
   const one = new Visit(context, page, allow);
