@@ -77,8 +77,8 @@ test('closed by the operator: told after a click, with a countdown, and open aga
     await one.page.waitForTimeout(1500);
     await one.button.click();
     await one.state('closed');
-    assert.match(await one.words(), /^活动太火爆/);
-    assert.match(await one.button.innerText(), /^\d+ 秒后可再试$/);
+    assert.match(await one.saidIn('closed'), /^活动太火爆/);
+    assert.match(await one.saidIn('closed', 'button'), /^\d+ 秒后可再试$/);
     await one.shot('closed-zh');
     await refresh(one);
     await entry(id, 'open');

@@ -44,6 +44,7 @@ function observe() {
         at: performance.timeOrigin + performance.now(),
         words: document.getElementById('status')?.innerText,
         button: document.getElementById('buy')?.innerText,
+        clock: document.getElementById('clock-text')?.textContent,
       });
     }
   };
@@ -108,7 +109,7 @@ class Visit {
     }
   }
 
-  /* what the page and its button said when it came into the state last */
+  /* what the page, its button or its clock said when it came into the state last */
   async saidIn(name, what = 'words') {
     return (await this.seen()).findLast(({ state }) => state === name)[what].replace(/\s+/g, ' ');
   }
