@@ -45,31 +45,19 @@ local function success(result)
   end
 end
 
--- calls what(first, last) for one stretch of entries after the other
-local function in_chunks(what)
-  for first = 1, entries, CHUNK do
-    what(first, math.min(first + CHUNK - 1, entries))
-  end
-end
-
 if entries < 1 or #ARGV ~= 2 + 3 * entries then
   return refuse("settle takes a group, a channel and three arguments per result key")
 end
 
 call("XLEN", orders)
 
-local present = 0
-in_chunks(function(first, last)
-  present = present + call("EXISTS", unpack(KEYS, first + 1, last + 1))
-end)
-
-local ids, said, told, changed = {}, {}, {}, {}
-local known = {}  -- by key, as a buyer may be here twice
+local ids, told = {}, {}
+local good = {}  -- successes by key, as a buyer may be here twice
 
 for i = 1, entries do
   local key, id, user, result = KEYS[i + 1], ARGV[3 * i], ARGV[3 * i + 1], ARGV[3 * i + 2]
 
-  if not is_entry(id) then
+  if not ((#id <= 20 and find(id, "^%d+%-%d+$")) or is_entry(id)) then
     return refuse("entry id is not one of a stream")
   end
   if not (find(user, "^[1-9]%d*$") and is_u64(user)) then
@@ -79,39 +67,46 @@ for i = 1, entries do
   local succeeded = success(result)
   if succeeded == nil then
     return refuse("result is not a result")
+  elseif succeeded then
+    good[key] = result
   end
 
-  local old = known[key] or (present > 0 and call("GET", key))
-  if old and not succeeded and success(old) then
-    result = old
-  end
-
-  ids[i], said[i], changed[i], known[key] = id, result, result ~= old, result
-  told[2 * i - 1], told[2 * i] = key, result
+  ids[i], told[2 * i - 1], told[2 * i] = id, key, good[key] or result
 end
 
--- first what Redis refuses when it has no memory; an expiry that is there stays
+-- Some have a result: a success stays, and so does an expiry.
+local function keep(first, last)
+  local old = {}
 
-if present == 0 then
-  in_chunks(function(first, last)
-    call("MSET", unpack(told, 2 * first - 1, 2 * last))
-  end)
+  for i = first, last do
+    local key = told[2 * i - 1]
 
-else
-  for i = 1, entries do
-    if changed[i] then
-      call("SET", KEYS[i + 1], said[i], "KEEPTTL")
+    old[i] = call("GET", key)
+    if old[i] and not good[key] and success(old[i]) then
+      told[2 * i] = old[i]
+    end
+  end
+
+  for i = first, last do
+    if told[2 * i] ~= old[i] then
+      call("SET", told[2 * i - 1], told[2 * i], "KEEPTTL")
     end
   end
 end
 
-for i = 1, entries do
-  call("PUBLISH", channel, ARGV[3 * i + 1] .. " " .. said[i])
-end
-
 local acked = 0
-in_chunks(function(first, last)
+
+for first = 1, entries, CHUNK do
+  local last = math.min(first + CHUNK - 1, entries)
+
+  -- first what Redis refuses when it has no memory
+  if call("MSETNX", unpack(told, 2 * first - 1, 2 * last)) == 0 then
+    keep(first, last)
+  end
+  for i = first, last do
+    call("PUBLISH", channel, ARGV[3 * i + 1] .. " " .. told[2 * i])
+  end
   acked = acked + call("XACK", orders, group, unpack(ids, first, last))
-end)
+end
 
 return acked

@@ -20,9 +20,9 @@ skd_batch_init(skd_batch_t *batch, size_t size)
     batch->size = size;
     batch->entries = calloc(size, sizeof(skd_entry_t));
     batch->by_user = calloc(size, sizeof(size_t));
-    batch->by_seq = calloc(size, sizeof(size_t));
+    batch->inserted = calloc(size, sizeof(size_t));
 
-    if (batch->entries == NULL || batch->by_user == NULL || batch->by_seq == NULL) {
+    if (batch->entries == NULL || batch->by_user == NULL || batch->inserted == NULL) {
         skd_batch_done(batch);
         return -1;
     }
@@ -40,7 +40,7 @@ skd_batch_done(skd_batch_t *batch)
 
     free(batch->entries);
     free(batch->by_user);
-    free(batch->by_seq);
+    free(batch->inserted);
     memset(batch, 0, sizeof(skd_batch_t));
 }
 
@@ -285,7 +285,7 @@ skd_by_seq(const void *left, const void *right, void *data)
 
 
 void
-skd_range_sort_inserts(skd_range_t *range)
+skd_range_list_inserts(skd_range_t *range)
 {
     skd_batch_t  *batch = range->batch;
 
@@ -293,9 +293,17 @@ skd_range_sort_inserts(skd_range_t *range)
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
         if (batch->entries[i].outcome == SKD_INSERT) {
-            batch->by_seq[batch->inserts++] = i;
+            batch->inserted[batch->inserts++] = i;
         }
     }
+}
 
-    qsort_r(batch->by_seq, batch->inserts, sizeof(size_t), skd_by_seq, batch->entries);
+
+void
+skd_range_sort_inserts(skd_range_t *range)
+{
+    skd_batch_t  *batch = range->batch;
+
+    skd_range_list_inserts(range);
+    qsort_r(batch->inserted, batch->inserts, sizeof(size_t), skd_by_seq, batch->entries);
 }

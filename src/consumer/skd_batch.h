@@ -70,7 +70,7 @@ typedef struct {
     size_t        size;                 /* entries there is room for */
     size_t       *by_user;              /* of the range: indexes, those with a user, by user */
     size_t        users;                /* how many they are */
-    size_t       *by_seq;               /* of the range: those to insert, by epoch and seq */
+    size_t       *inserted;               /* of the range: those to insert, by epoch and seq */
     size_t        inserts;              /* how many they are */
 } skd_batch_t;
 
@@ -101,7 +101,8 @@ void skd_range_begin(skd_range_t *range);
 /* The owner of a user in the range, or NULL. */
 skd_entry_t *skd_range_owner(const skd_range_t *range, uint64_t user);
 
-/* Makes batch->by_seq of those with outcome SKD_INSERT. */
+/* Makes batch->inserted of those with outcome SKD_INSERT: in stream order, or by epoch and seq. */
+void skd_range_list_inserts(skd_range_t *range);
 void skd_range_sort_inserts(skd_range_t *range);
 
 #endif /* _SKD_BATCH_H_INCLUDED_ */

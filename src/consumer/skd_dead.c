@@ -49,7 +49,7 @@ skd_dead_collect(const skd_range_t *range, size_t *at, const skd_entry_t **lette
 
         args += SKD_DEAD_PER + skd_dead_fields(entry);
 
-        if (args > SKD_DEAD_ARGS) {
+        if (args > SKD_SETTLE_ARGS) {
             break;
         }
 

@@ -11,7 +11,7 @@
 #include "skd_failpoint.h"
 
 static const char *const  skd_failpoint_names[SKD_FAILPOINTS] = {
-    "after_read", "after_begin", "after_insert", "after_commit", "after_settle"
+    "after_read", "after_begin", "after_insert", "after_commit", "in_settle", "after_settle"
 };
 
 static int         skd_failpoint_armed = -1;    /* a skd_failpoint_e, -1: none */

@@ -15,6 +15,7 @@ typedef enum {
     SKD_AFTER_BEGIN,                    /* the activity's row is locked */
     SKD_AFTER_INSERT,                   /* all rows written, nothing committed */
     SKD_AFTER_COMMIT,                   /* committed, Redis knows nothing */
+    SKD_IN_SETTLE,                      /* one call of settle.lua is done, maybe not all */
     SKD_AFTER_SETTLE,                   /* results written, entries acknowledged */
     SKD_FAILPOINTS
 } skd_failpoint_e;

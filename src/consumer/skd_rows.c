@@ -374,7 +374,7 @@ skd_add_order(skd_writer_t *writer, const skd_activity_t *activity, const skd_en
     skd_sql_u64(sql, activity->id);
     skd_sql_text(sql, ",");
     skd_sql_text(sql, activity->price);
-    skd_sql_text(sql, ",1,");
+    skd_sql_text(sql, ",");
     skd_sql_u64(sql, message->quantity);
     skd_sql_text(sql, ",");
     skd_sql_quote(sql, writer->mysql, message->ext, message->ext_len);
@@ -390,13 +390,14 @@ skd_add_order(skd_writer_t *writer, const skd_activity_t *activity, const skd_en
 
 skd_rc_e
 skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
-    skd_range_t *range)
+    skd_range_t *range, uint64_t *first_id)
 {
     size_t              n = 0;
+    skd_rc_e            rc;
     const skd_entry_t  *entry;
 
     skd_sql_begin(&writer->sql, "INSERT INTO seckill_orders (order_no, user_id, product_id, "
-                  "activity_id, seckill_price, status, quantity, ext, request_id, epoch, seq) "
+                  "activity_id, seckill_price, quantity, ext, request_id, epoch, seq) "
                   "VALUES ");
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
@@ -408,11 +409,14 @@ skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
         }
     }
 
-    return skd_rows_run(writer, NULL);
+    rc = skd_rows_run(writer, NULL);
+    *first_id = rc == SKD_OK ? mysql_insert_id(writer->mysql) : 0;
+
+    return rc;
 }
 
 
-/* Reads the ids of those in by_seq from first to end, whose seqs are close together. */
+/* Reads the ids of those in inserted from first to end, whose seqs are close together. */
 static skd_rc_e
 skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
     skd_batch_t *batch, size_t first, size_t end)
@@ -421,7 +425,7 @@ skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
     MYSQL_ROW     row;
     MYSQL_RES    *res;
     skd_sql_t    *sql = &writer->sql;
-    skd_entry_t  *entry = &batch->entries[batch->by_seq[first]];
+    skd_entry_t  *entry = &batch->entries[batch->inserted[first]];
 
     skd_sql_begin(sql, "SELECT seq, id FROM seckill_orders FORCE INDEX (uk_purchase) "
                        "WHERE activity_id = ");
@@ -431,7 +435,7 @@ skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
     skd_sql_text(sql, " AND seq BETWEEN ");
     skd_sql_u64(sql, entry->message.seq);
     skd_sql_text(sql, " AND ");
-    skd_sql_u64(sql, batch->entries[batch->by_seq[end - 1]].message.seq);
+    skd_sql_u64(sql, batch->entries[batch->inserted[end - 1]].message.seq);
     skd_sql_text(sql, " ORDER BY seq");
 
     rc = skd_rows_run(writer, &res);
@@ -441,7 +445,7 @@ skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
     }
 
     while (first < end && (row = mysql_fetch_row(res)) != NULL) {
-        entry = &batch->entries[batch->by_seq[first]];
+        entry = &batch->entries[batch->inserted[first]];
 
         if (skd_column(row[0]) == entry->message.seq) {
             batch->entries[entry->owner].order.id = skd_column(row[1]);
@@ -453,7 +457,7 @@ skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
 
     if (first < end) {
         snprintf(writer->error, sizeof(writer->error), "order %s can't be read back",
-                 batch->entries[batch->by_seq[first]].number);
+                 batch->entries[batch->inserted[first]].number);
         return SKD_BLOCKED;
     }
 
@@ -462,8 +466,8 @@ skd_rows_find_run(skd_writer_t *writer, const skd_activity_t *activity,
 
 
 /* By the purchase, not by order_no: a batch is one short stretch of that index. */
-skd_rc_e
-skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
+static skd_rc_e
+skd_rows_read_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range)
 {
     size_t               first = 0;
     skd_rc_e             rc;
@@ -474,8 +478,8 @@ skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_rang
 
     for (size_t i = 1; i <= batch->inserts; i++) {
         if (i < batch->inserts) {
-            last = &batch->entries[batch->by_seq[i - 1]].message;
-            next = &batch->entries[batch->by_seq[i]].message;
+            last = &batch->entries[batch->inserted[i - 1]].message;
+            next = &batch->entries[batch->inserted[i]].message;
 
             if (next->epoch == last->epoch && next->seq - last->seq <= SKD_SEQ_GAP) {
                 continue;
@@ -489,6 +493,43 @@ skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_rang
         }
 
         first = i;
+    }
+
+    return SKD_OK;
+}
+
+
+skd_rc_e
+skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range,
+    uint64_t first_id)
+{
+    skd_rc_e      rc;
+    uint64_t      last_id;
+    skd_batch_t  *batch = range->batch;
+    skd_entry_t  *entry;
+
+    skd_range_list_inserts(range);
+    rc = skd_rows_find_run(writer, activity, batch, batch->inserts - 1, batch->inserts);
+
+    if (rc != SKD_OK) {
+        return rc;
+    }
+
+    entry = &batch->entries[batch->inserted[batch->inserts - 1]];
+    last_id = batch->entries[entry->owner].order.id;
+
+    /*
+     * The ids of one statement rise from row to row.  As many of them as there
+     * are numbers from the first to the last: none is left out.  Servers may
+     * count in larger steps, then all are read.
+     */
+    if (first_id == 0 || last_id - first_id != batch->inserts - 1) {
+        return skd_rows_read_ids(writer, activity, range);
+    }
+
+    for (size_t i = 0; i < batch->inserts; i++) {
+        entry = &batch->entries[batch->inserted[i]];
+        batch->entries[entry->owner].order.id = first_id + i;
     }
 
     return SKD_OK;

@@ -45,11 +45,11 @@ skd_rc_e skd_rows_find_taken(skd_writer_t *writer, const skd_activity_t *activit
 skd_rc_e skd_rows_renumber(skd_writer_t *writer, const skd_activity_t *activity,
     skd_range_t *range);
 
-/* Those with outcome SKD_INSERT: write them, then read their ids. */
+/* Those with outcome SKD_INSERT: write them, then find their ids, the first one known. */
 skd_rc_e skd_rows_insert_orders(skd_writer_t *writer, const skd_activity_t *activity,
-    skd_range_t *range);
+    skd_range_t *range, uint64_t *first_id);
 skd_rc_e skd_rows_find_ids(skd_writer_t *writer, const skd_activity_t *activity,
-    skd_range_t *range);
+    skd_range_t *range, uint64_t first_id);
 
 /* The owners' verdicts: new rows, then changed ones. */
 skd_rc_e skd_rows_write_records(skd_writer_t *writer, const skd_activity_t *activity,

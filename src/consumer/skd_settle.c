@@ -9,22 +9,22 @@
 
 #include "sk_id.h"
 #include "sk_result.h"
-#include "skb_log.h"
+#include "skd_failpoint.h"
 #include "skd_settle.h"
 
+
 skd_settle_t *
-skd_settle_create(size_t size)
+skd_settle_create(void)
 {
-    size_t         args = size * 4 + 8 > SKD_DEAD_ARGS ? size * 4 + 8 : SKD_DEAD_ARGS;
     skd_settle_t  *settle = calloc(1, sizeof(skd_settle_t));
 
     if (settle == NULL) {
         return NULL;
     }
 
-    settle->answers = calloc(size, sizeof(skd_answer_t));
-    settle->argv = calloc(args, sizeof(char *));
-    settle->lens = calloc(args, sizeof(size_t));
+    settle->answers = calloc(SKD_SETTLE_CALL, sizeof(skd_answer_t));
+    settle->argv = calloc(SKD_SETTLE_ARGS, sizeof(char *));
+    settle->lens = calloc(SKD_SETTLE_ARGS, sizeof(size_t));
 
     if (settle->answers == NULL || settle->argv == NULL || settle->lens == NULL) {
         skd_settle_free(settle);
@@ -87,70 +87,81 @@ skd_answer_make(skd_answer_t *answer, const char *prefix, uint64_t activity,
 }
 
 
-/* KEYS and ARGV of settle.lua for the entries of the range that are not dead. */
-static int
-skd_settle_args(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
-    const skd_range_t *range)
+/* Collects the next entries that are not dead, from *at on; returns how many. */
+static size_t
+skd_settle_collect(const skd_range_t *range, size_t *at, const skd_entry_t **told)
 {
     size_t              n = 0;
-    skd_answer_t       *answer;
-    const skd_entry_t  *entry, *entries = range->batch->entries;
+    const skd_entry_t  *entry;
 
-    skd_settle_text(settle, stream->key);
-
-    for (size_t i = range->first; i < range->first + range->count; i++) {
-        entry = &entries[i];
+    for ( ; *at < range->first + range->count && n < SKD_SETTLE_CALL; (*at)++) {
+        entry = &range->batch->entries[*at];
 
         if (entry->outcome != SKD_DEAD) {
-            answer = &settle->answers[n++];
-            skd_answer_make(answer, reader->config->redis.prefix, stream->activity, entry,
-                            &entries[entry->owner]);
-            skd_settle_arg(settle, answer->key, answer->key_len);
+            told[n++] = entry;
         }
     }
 
-    skd_settle_text(settle, SKD_GROUP);
-    skd_settle_arg(settle, settle->channel, settle->channel_len);
-    n = 0;
-
-    for (size_t i = range->first; i < range->first + range->count; i++) {
-        entry = &entries[i];
-
-        if (entry->outcome != SKD_DEAD) {
-            answer = &settle->answers[n++];
-            skd_settle_text(settle, entry->id);
-            skd_settle_arg(settle, answer->user, answer->user_len);
-            skd_settle_arg(settle, answer->result, answer->result_len);
-        }
-    }
-
-    return (int) n;
+    return n;
 }
 
 
 static skd_rc_e
-skd_settle_orders(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
-    const skd_range_t *range)
+skd_settle_call(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
+    const skd_range_t *range, const skd_entry_t **told, size_t n)
 {
-    int          n;
-    skd_rc_e     rc = SKD_OK;
-    redisReply  *reply;
+    skd_rc_e       rc = SKD_OK;
+    redisReply    *reply;
+    skd_answer_t  *answer;
 
     settle->argc = 0;
-    n = skd_settle_args(settle, reader, stream, range);
+    skd_settle_text(settle, stream->key);
 
-    if (n == 0) {
-        return SKD_OK;
+    for (size_t i = 0; i < n; i++) {
+        answer = &settle->answers[i];
+        skd_answer_make(answer, reader->config->redis.prefix, stream->activity, told[i],
+                        &range->batch->entries[told[i]->owner]);
+        skd_settle_arg(settle, answer->key, answer->key_len);
     }
 
-    reply = skb_redis_script(reader->redis, SK_SCRIPT_SETTLE, n + 1, settle->argc,
+    skd_settle_text(settle, SKD_GROUP);
+    skd_settle_arg(settle, settle->channel, settle->channel_len);
+
+    for (size_t i = 0; i < n; i++) {
+        answer = &settle->answers[i];
+        skd_settle_text(settle, told[i]->id);
+        skd_settle_arg(settle, answer->user, answer->user_len);
+        skd_settle_arg(settle, answer->result, answer->result_len);
+    }
+
+    reply = skb_redis_script(reader->redis, SK_SCRIPT_SETTLE, (int) n + 1, settle->argc,
                              settle->argv, settle->lens);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(reader, reply);
+
+    } else {
+        skd_failpoint(SKD_IN_SETTLE);
     }
 
     freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* One after the other, not piped: between two calls Redis serves the buyers. */
+static skd_rc_e
+skd_settle_orders(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
+    const skd_range_t *range)
+{
+    size_t              n, at = range->first;
+    skd_rc_e            rc = SKD_OK;
+    const skd_entry_t  *told[SKD_SETTLE_CALL];
+
+    while (rc == SKD_OK && (n = skd_settle_collect(range, &at, told)) > 0) {
+        rc = skd_settle_call(settle, reader, stream, range, told, n);
+    }
 
     return rc;
 }

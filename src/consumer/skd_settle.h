@@ -1,6 +1,6 @@
 /*
  * Tells the buyers and acknowledges: after the commit, never before.  Orders
- * in one call of lua/settle.lua, then dead letters in calls of lua/dead.lua, so
+ * in calls of lua/settle.lua, then dead letters in calls of lua/dead.lua, so
  * that letter, result and acknowledgement come together or not at all.
  */
 
@@ -11,7 +11,10 @@
 #include "sk_result.h"
 #include "skd_stream.h"
 
-#define SKD_DEAD_ARGS  16384            /* keys and arguments of one dead.lua, at most */
+/* Entries of one settle.lua: a buyer's own call waits for no more than these. */
+#define SKD_SETTLE_CALL  250
+
+#define SKD_SETTLE_ARGS  16384          /* keys and arguments of one call, at most */
 
 typedef struct {
     char    key[SK_KEY_MAX];            /* of the result */
@@ -24,7 +27,7 @@ typedef struct {
 
 /* The arguments of one call at a time; they point into buffers that are made once. */
 typedef struct {
-    skd_answer_t   *answers;            /* one per entry of a batch */
+    skd_answer_t   *answers;            /* one per entry of a call */
     const char    **argv;
     size_t         *lens;
     int             argc;
@@ -32,8 +35,8 @@ typedef struct {
     size_t          channel_len;
 } skd_settle_t;
 
-/* Room for batches of size entries; NULL: no memory. */
-skd_settle_t *skd_settle_create(size_t size);
+/* NULL: no memory. */
+skd_settle_t *skd_settle_create(void);
 void skd_settle_free(skd_settle_t *settle);
 
 /* *dead is how many letters were written.  Returns SKD_OK, SKD_REDIS_LOST or SKD_BLOCKED. */

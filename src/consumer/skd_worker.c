@@ -464,7 +464,7 @@ skd_worker_start(skd_worker_t *worker, unsigned number, const skb_config_t *conf
     skd_link_init(&worker->redis_link, "redis", number);
     skd_link_init(&worker->mysql_link, "mysql", number);
 
-    worker->settle = skd_settle_create(config->consumer.batch);
+    worker->settle = skd_settle_create();
 
     if (worker->settle == NULL || skd_retries_init(&worker->retries) != 0
         || skd_batch_init(&worker->batch, config->consumer.batch) != 0)

@@ -269,16 +269,17 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
     uint64_t units)
 {
     skd_rc_e  rc = SKD_OK;
+    uint64_t  first_id;
 
     if (units > 0) {
-        rc = skd_rows_insert_orders(writer, activity, range);
+        rc = skd_rows_insert_orders(writer, activity, range, &first_id);
 
         if (rc == SKD_OK) {
-            rc = skd_rows_add_sold(writer, activity, range, units);
+            rc = skd_rows_find_ids(writer, activity, range, first_id);
         }
 
         if (rc == SKD_OK) {
-            rc = skd_rows_find_ids(writer, activity, range);
+            rc = skd_rows_add_sold(writer, activity, range, units);
         }
     }
 
