@@ -12,7 +12,9 @@
 -- are proved before the first write, and the acknowledgement comes last, so what
 -- fails in between is simply settled again.
 
-local CHUNK = 1000  -- keys of one command, as unpack() is limited
+-- Entries of one command, as unpack() is limited; what is more follows in a next
+-- stretch, whole in itself.
+local CHUNK = 1000
 
 local call, find = redis.call, string.find
 local orders, group, channel = KEYS[1], ARGV[1], ARGV[2]
@@ -100,8 +102,10 @@ for first = 1, entries, CHUNK do
   local last = math.min(first + CHUNK - 1, entries)
 
   -- first what Redis refuses when it has no memory
-  if call("MSETNX", unpack(told, 2 * first - 1, 2 * last)) == 0 then
+  if call("EXISTS", unpack(KEYS, first + 1, last + 1)) > 0 then
     keep(first, last)
+  else
+    call("MSET", unpack(told, 2 * first - 1, 2 * last))
   end
   for i = first, last do
     call("PUBLISH", channel, ARGV[3 * i + 1] .. " " .. told[2 * i])

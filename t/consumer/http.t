@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep time);
 my $c    = ConsumerTest->new;
 my $port = $c->t->port;
 $c->{conf} = $c->conf('http.listen' => "127.0.0.1:$port", 'consumer.attempts' => 2,
-    'consumer.retry' => '50ms', 'mysql.timeout' => '2s', 'redis.timeout' => '200ms');
+    'consumer.retry' => '50ms', 'consumer.workers' => 1, 'mysql.timeout' => '2s', 'redis.timeout' => '200ms');
 
 # (status, headers, body)
 sub ask {

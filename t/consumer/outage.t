@@ -9,7 +9,8 @@ use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 use ConsumerTest;
 use Test::More;
 
-my $c = ConsumerTest->new(conf => { 'mysql.timeout' => '2s', 'redis.timeout' => '1s' });
+my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1, 'mysql.timeout' => '2s',
+    'redis.timeout' => '1s' });
 
 sub log_count {
     my ($pattern) = @_;

@@ -10,7 +10,7 @@ use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 use ConsumerTest;
 use Test::More;
 
-my $c = ConsumerTest->new(mariadb => { 'sql-mode' => '' });
+my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql-mode' => '' });
 
 # four bad ones among a hundred good ones
 {

@@ -10,7 +10,7 @@ use ConsumerTest;
 use POSIX ();
 use Test::More;
 
-my $c  = ConsumerTest->new;
+my $c  = ConsumerTest->new(conf => { 'consumer.workers' => 1 });
 my $id = 0;
 
 # the daemon dies once at each place, then a new one has the same name
@@ -44,6 +44,30 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
 {
     my $consumers = $c->redis->xinfo('CONSUMERS', $c->key(orders => 1), 'seckilld');
     is(scalar @{$consumers}, 1, 'one consumer name, however often it started');
+}
+
+# the same amid a sale on which two workers take turns, one batch of theirs told,
+# another one in its transaction
+{
+    my $alone = $c->{conf};
+
+    $c->{conf} = $c->conf('consumer.workers' => 2, 'consumer.batch' => 100);
+    for my $point (qw(after_read after_begin after_insert after_commit in_settle after_settle)) {
+        $c->sale(++$id, units => 2000);
+        $c->buy($id, 1 .. 2000);
+        my $status = $c->t->wait_exit($c->start(SECKILLD_FAILPOINT => "$point:7"), 20);
+        is($status & 127, POSIX::SIGKILL(), "killed $point, at the seventh");
+
+        $c->start;
+        $c->wait_settled($id);
+        $c->all_bought($id, [1 .. 2000], 'all buyers have theirs');
+        is($c->order_count($id), 2000, 'one order each');
+        is($c->sold($id), 2000, 'counted once');
+        is_deeply($c->dead($id), [], 'no dead letters');
+        is($c->count(seckill_stock_log => "activity_id = $id"), 0, 'nothing in the ledger');
+        $c->stop;
+    }
+    $c->{conf} = $alone;
 }
 
 # own pending entries come first, without waiting for any idle limit

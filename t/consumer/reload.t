@@ -21,7 +21,7 @@ sub hup { kill HUP => $c->{daemon}{pid}; return }
 # new settings
 {
     $c->start;
-    $c->t->wait_log($c->{daemon}, qr/seckilld is up.*workers=1/);
+    $c->t->wait_log($c->{daemon}, qr/seckilld is up.*workers=2/);
     my $pid = $c->{daemon}{pid};
     spill($c->{conf}, slurp($c->conf('consumer.workers' => 3, 'consumer.batch' => 100)));
     hup();

@@ -11,7 +11,7 @@ use IO::Socket::UNIX;
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $c = ConsumerTest->new;
+my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 });
 
 # TERM while a batch is in its transaction: it is finished, no other is begun, not
 # even of the next activity
