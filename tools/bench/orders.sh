@@ -3,6 +3,7 @@
 # Orders per second into a private MariaDB: seckilld with a full stream before
 # it, and what to hold it against: one table filled with statements of 1000 rows
 # (the floor), and the usual way, a row lock per order with 8 clients at once.
+# And a million of them, to see what stays behind in Redis.
 # Sourced by tools/bench/run.sh.
 
 orders=100000
@@ -77,7 +78,8 @@ fill_stream() {
     }
     END { print "" }' | redis stream > "$tmp/answers"
 
-    if [ "$(redis stream XLEN "seckill:orders:$tag")" -ne "$orders" ]; then
+    # not its length: a daemon that runs already may have deleted the first
+    if [ "$(redis stream XINFO STREAM "seckill:orders:$tag" | sed -n '/^entries-added$/{n;p}')" -ne "$orders" ]; then
         tail -n 3 "$tmp/answers" >&2
         die "the stream was not filled"
     fi
@@ -189,6 +191,84 @@ bench_orders() {
         run_rowlock
         run_seckilld
     done
+    stop mariadb
+    stop stream
+    rm -rf "$tmp/mysql"
+}
+
+used_memory() { redis stream INFO memory | tr -d '\r' | sed -n "s/^used_memory://p"; }
+
+million_row() { printf '  %-46s %12s   %s\n' "$1" "$2" "${3:-}"; }
+
+# What a key takes, to the last element.
+key_bytes() { redis stream MEMORY USAGE "$1" SAMPLES 0; }
+
+# Redis' own tables shrink a little later than what is in them
+memory_settles() {
+    local i now last=0
+
+    for ((i = 0; i < 30; i++)); do
+        now=$(used_memory)
+        [ "$now" -ne "$last" ] || break
+        last=$now
+        sleep 0.5
+    done
+    echo "$now"
+}
+
+# The stream is trimmed every five seconds, and by whole nodes of a hundred.
+stream_is_short() { [ "$(redis stream XLEN "seckill:orders:{$sale}")" -lt 100 ]; }
+
+# Case: the stream and its list of pending entries may not grow with the sale.
+bench_million() {
+    local sale base wall longest=0 length full after deadline
+
+    orders=${BENCH_MILLION:-1000000}
+    say "million: $orders purchases while seckilld works, entries kept for a second"
+    start_redis stream
+    orders_ready
+    sed -i 's/^\[consumer\]/[consumer]\nretain = 1s\npay_timeout = 0s/' "$tmp/seckilld.conf"
+    base=$(memory_settles)
+    new_activity
+    ctl preheat "$sale" > "$tmp/preheat.log"
+    sleep "$orders_delay"
+
+    launch seckilld KILL "$build/seckilld" -c "$tmp/seckilld.conf"
+    wall=$(clock_us) deadline=$((SECONDS + limit))
+    fill_stream &
+    until stream_is_done && ! kill -0 "$!" 2>/dev/null; do
+        [ "$SECONDS" -lt "$deadline" ] || die "seckilld did not finish"
+        length=$(redis stream XLEN "seckill:orders:{$sale}")
+        longest=$((length > longest ? length : longest))
+        sleep 0.2
+    done
+    wait "$!" || die "the stream was not filled"
+    wall=$(($(clock_us) - wall))
+    until stream_is_short; do
+        [ "$SECONDS" -lt "$deadline" ] || die "the stream stays long"
+        sleep 0.2
+    done
+    full=$(memory_settles)
+
+    million_row "orders per second, the selling included" "$((orders * 1000000 / wall))"
+    million_row "entries in the stream, at most" "$longest"
+    million_row "    at the end" "$(redis stream XLEN "seckill:orders:{$sale}")" "bytes $(key_bytes "seckill:orders:{$sale}")"
+    million_row "    pending" "$(redis stream XPENDING "seckill:orders:{$sale}" seckilld | head -n 1)"
+    million_row "used_memory before" "$base"
+    million_row "used_memory at the end" "$full"
+    million_row "    of it buyers" "$(key_bytes "seckill:order_users:{$sale}")"
+    million_row "    of it results, each" "$(key_bytes "seckill:result:1:{$sale}")" "$(redis stream DBSIZE) keys in all"
+
+    if [ "$(mysql_client -N seckill -e "SELECT COUNT(*) FROM seckill_orders WHERE activity_id = $sale")" -ne "$orders" ]; then
+        die "seckilld lost orders"
+    fi
+    stop seckilld
+
+    # what goes when the sale is settled
+    redis stream --scan --pattern "seckill:*:{$sale}" | grep -v ':orders:' \
+        | xargs -n 1000 redis-cli -s "$tmp/stream.sock" DEL > "$tmp/answers"
+    after=$(memory_settles)
+    million_row "used_memory when buyers and results are gone" "$after" "$((after - base)) more than before"
     stop mariadb
     stop stream
     rm -rf "$tmp/mysql"

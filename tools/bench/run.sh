@@ -2,11 +2,12 @@
 #
 # How fast the module is, beside the floor of nginx and a Lua peer.
 #
-#   tools/bench/run.sh [BUILD] [http] [durable] [orders]     default: all three
+#   tools/bench/run.sh [BUILD] [http] [durable] [orders] [million]   default: the first three
 #
 #   http     each path by each variant, runs interleaved
 #   durable  purchases with Redis' append-only file, fsync everysec and always
 #   orders   seckilld into a private MariaDB
+#   million  a million orders, and what they leave in Redis
 #
 # Prints each run, the medians and the ratios we hold ourselves to; writes
 # bench.json and bench.svg to $OUT.  docs/performance.md tells how to read them.
@@ -14,7 +15,7 @@
 # latest after $BENCH_LIMIT seconds.
 #
 # Environment: BENCH_ROUNDS (3), BENCH_SECONDS (2) of one run, BENCH_CLIENTS
-# ("64 200"), BENCH_PATHS, BENCH_LIMIT (600), OUT (the current folder).
+# ("64 200"), BENCH_PATHS, BENCH_MILLION (1000000) orders, BENCH_LIMIT (600), OUT (the current folder).
 
 set -euo pipefail
 
@@ -34,7 +35,7 @@ out=$(cd "${OUT:-.}" && pwd)
 . "$here/orders.sh"
 
 usage() {
-    echo "usage: tools/bench/run.sh [BUILD] [http] [durable] [orders]" >&2
+    echo "usage: tools/bench/run.sh [BUILD] [http] [durable] [orders] [million]" >&2
     exit 2
 }
 
@@ -113,7 +114,7 @@ main() {
     build=build
     for part in "$@"; do
         case $part in
-        http | durable | orders) parts[$part]=1 ;;
+        http | durable | orders | million) parts[$part]=1 ;;
         -*) usage ;;
         *) build=$part ;;
         esac
@@ -128,6 +129,9 @@ main() {
 
     if [ -n "${parts[orders]:-}" ]; then
         bench_orders
+    fi
+    if [ -n "${parts[million]:-}" ]; then
+        bench_million
     fi
     if [ -n "${parts[http]:-}${parts[durable]:-}" ]; then
         make_pools
