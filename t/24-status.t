@@ -23,7 +23,7 @@ __DATA__
 ["", "", "", "", "Content-Type: text/plain; version=0.0.4; charset=utf-8"]
 --- response_body_like eval
 [qr/"code":0,/, qr/"code":40005,/, qr/"code":40100,/, qr/"code":40001,/,
- qr/seckill_requests_total\{activity="1001",verdict="accepted"\} 1\n(?s:.*)seckill_requests_total\{activity="1001",verdict="sold_out"\} 1\n(?s:.*)seckill_requests_total\{activity="1001",verdict="unauthorized"\} 1\n(?s:.*)seckill_requests_total\{activity="other",verdict="unknown_activity"\} 1\n(?s:.*)seckill_stock_units\{activity="1001"\} 0\n(?s:.*)seckill_batches_total 2\n/]
+ qr/seckill_requests_total\{activity="1001",verdict="accepted"\} 1\n(?s:.*)seckill_requests_total\{activity="1001",verdict="sold_out"\} 1\n(?s:.*)seckill_requests_total\{activity="1001",verdict="unauthorized"\} 1\n(?s:.*)seckill_requests_total\{activity="other",verdict="unknown_activity"\} 1\n(?s:.*)seckill_stock_units\{activity="1001"\} 0\n(?s:.*)seckill_batches_total 2\n(?s:.*)seckill_worker_connections 1024\n(?s:.*)seckill_worker_open_files \d\d+\n/]
 
 
 
@@ -37,7 +37,7 @@ __DATA__
 --- more_headers eval
 [$::Alice, "X-None: 1"]
 --- response_body_like eval
-[qr/"code":0,/, qr/^\{"version":"[^"]+","activities":\{"1001":\{"stock":\d+,"start_ms":\d+,"end_ms":\d+,"closed":false,"verdicts":\{"accepted":1\}\},/]
+[qr/"code":0,/, qr/^\{"version":"[^"]+","activities":\{"1001":\{"stock":\d+,"start_ms":\d+,"end_ms":\d+,"closed":false,"verdicts":\{"accepted":1\}\},.*"worker_connections":1024,"worker_open_files":\d\d+,"zone":/]
 
 
 

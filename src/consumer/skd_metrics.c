@@ -3,10 +3,12 @@
  * the keeper saw it.
  */
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "skd.h"
 #include "skd_http.h"
@@ -130,6 +132,33 @@ skd_metrics_gauges(FILE *out)
 }
 
 
+/* by the names that Prometheus' own libraries use */
+static void
+skd_metrics_files(FILE *out)
+{
+    DIR            *dir;
+    size_t          n = 0;
+    struct rlimit   limit;
+
+    dir = opendir("/proc/self/fd");
+
+    if (dir != NULL) {
+        for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
+            n += entry->d_name[0] != '.';
+        }
+
+        closedir(dir);
+        skd_metrics_head(out, "process_open_fds", "gauge", "Files that are open.");
+        fprintf(out, "process_open_fds %zu\n", n - 1);         /* but for this folder */
+    }
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        skd_metrics_head(out, "process_max_fds", "gauge", "Files that may be open.");
+        fprintf(out, "process_max_fds %" PRIu64 "\n", (uint64_t) limit.rlim_cur);
+    }
+}
+
+
 char *
 skd_metrics_text(void)
 {
@@ -155,6 +184,7 @@ skd_metrics_text(void)
                           "The COMMIT of a batch.");
     skd_metrics_backlogs(out, backlogs, n);
     skd_metrics_gauges(out);
+    skd_metrics_files(out);
 
     free(backlogs);
     failed = ferror(out);

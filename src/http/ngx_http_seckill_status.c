@@ -7,9 +7,13 @@
 
 #include "ngx_http_seckill_status.h"
 
+#include <sys/resource.h>
+
 
 static ngx_int_t ngx_http_seckill_status_handler(ngx_http_request_t *r);
 static void ngx_http_seckill_status_take(ngx_shm_zone_t *shm_zone,
+    ngx_http_seckill_status_t *status);
+static void ngx_http_seckill_status_take_limits(
     ngx_http_seckill_status_t *status);
 static void ngx_http_seckill_status_take_activities(
     ngx_http_seckill_shm_t *shm, ngx_http_seckill_status_t *status);
@@ -94,6 +98,7 @@ ngx_http_seckill_status_handler(ngx_http_request_t *r)
     }
 
     ngx_http_seckill_status_take(smcf->shm_zone, status);
+    ngx_http_seckill_status_take_limits(status);
 
     b = ngx_create_temp_buf(r->pool, ngx_http_seckill_status_size(status));
     if (b == NULL) {
@@ -182,6 +187,21 @@ ngx_http_seckill_status_take(ngx_shm_zone_t *shm_zone,
         status->workers_up += gauges->redis_up;
         status->pending += gauges->pending;
         status->waiters += gauges->waiters;
+    }
+}
+
+
+/* every worker has those of the one that answers */
+
+static void
+ngx_http_seckill_status_take_limits(ngx_http_seckill_status_t *status)
+{
+    struct rlimit  limit;
+
+    status->connections = ngx_cycle->connection_n;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        status->files = limit.rlim_cur;
     }
 }
 

@@ -45,6 +45,8 @@ typedef struct {
     ngx_uint_t                   waiters;
     ngx_uint_t                   workers;
     ngx_uint_t                   workers_up;    /* with Redis */
+    ngx_uint_t                   connections;   /* of one worker, at most */
+    ngx_uint_t                   files;         /* open in one worker, at most */
 
     size_t                       zone_bytes;
     size_t                       zone_free;

@@ -95,6 +95,12 @@ ngx_http_seckill_status_prometheus(ngx_http_seckill_status_t *status,
     p = ngx_http_seckill_status_value(p, "seckill_workers_redis_up", "gauge",
                                       "Workers whose Redis connections are all "
                                       "ready.", status->workers_up);
+    p = ngx_http_seckill_status_value(p, "seckill_worker_connections", "gauge",
+                                      "Connections that a worker may have.",
+                                      status->connections);
+    p = ngx_http_seckill_status_value(p, "seckill_worker_open_files", "gauge",
+                                      "Files that a worker may open.",
+                                      status->files);
 
     return ngx_http_seckill_status_tables(status, p);
 }
@@ -299,11 +305,13 @@ ngx_http_seckill_status_json(ngx_http_seckill_status_t *status, u_char *p)
 
     p = ngx_sprintf(p, "},\"data_loss\":%ui,\"batches\":%ui,\"batch_purchases\":%ui,"
                     "\"pending\":%ui,\"waiters\":%ui,\"workers\":%ui,"
-                    "\"workers_redis_up\":%ui,\"zone\":{\"size\":%uz,"
+                    "\"workers_redis_up\":%ui,\"worker_connections\":%ui,"
+                    "\"worker_open_files\":%ui,\"zone\":{\"size\":%uz,"
                     "\"free\":%uz,\"filters\":%ui,\"resets\":%ui",
                     status->losses, status->batches, status->purchases,
                     status->pending,
                     status->waiters, status->workers, status->workers_up,
+                    status->connections, status->files,
                     status->zone_bytes, status->zone_free,
                     status->filters_bytes, status->resets);
 

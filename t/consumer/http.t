@@ -59,6 +59,10 @@ $c->wait_settled(1);
     is(metric('seckilld_unread{activity="1"}'), 0, 'nothing unread');
     is(metric('seckilld_oldest_age_seconds{activity="1"}'), '0.000', 'nothing old');
 
+    cmp_ok(metric('process_open_fds'), '>', 5, 'open files');
+    my ($max) = do { local (@ARGV, $/) = "/proc/$c->{daemon}{pid}/limits"; <> =~ /^Max open files +(\d+)/m };
+    is(metric('process_max_fds'), $max, '... of so many');
+
     # the format: each metric has help and type once, before its samples
     my (%type, @wrong);
     for my $line (split /\n/, $body) {

@@ -7,7 +7,7 @@ use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use CtlTest;
 use Test::More;
-use Time::HiRes qw(sleep);
+use Time::HiRes qw(sleep time);
 
 my $c     = CtlTest->new;
 my $t     = $c->t;
@@ -26,7 +26,8 @@ $dbh->do('GRANT ALL ON seckill.* TO shop@localhost');
 my $password = $t->file('mysql.password', "geheim7\n");
 my %conf = (
     redis => $c->{redis}, mysql => $c->{mysql}, 'mysql.user' => 'shop',
-    'mysql.password_file' => $password, 'http.listen' => "127.0.0.1:$port");
+    'mysql.password_file' => $password, 'http.listen' => "127.0.0.1:$port",
+    'consumer.settle_after' => '1h');   # a sale that is over for a moment stays
 $c->{conf} = $t->conf(%conf);
 my ($redis_password) = glob $t->dir . '/redis-*.password';
 chmod 0640, $password, $redis_password;
@@ -34,6 +35,11 @@ chmod 0640, $password, $redis_password;
 my $id = $c->activity;
 is(($c->ctl('preheat', $id))[0], 0, 'a sale is preheated');
 my $daemon = $t->seckilld($c->{conf});
+
+sub ask {
+    my ($url) = @_;
+    return ($t->run('curl', '-s', '-o', '/dev/null', $url))[0] == 0;
+}
 
 # (exit, { check => the worst level }, the lines)
 sub look {
@@ -58,7 +64,9 @@ $t->wait_for(sub { ($c->ctl('doctor', $id))[0] == 0 }, 15, 'seckilld to be up');
     like($out, qr/^  ok +$_\b/m, "... $_ is looked at")
         for 'Redis password', 'MySQL password', 'seckilld', 'clock', 'eviction',
             'append only file', 'appendfsync', 'role', 'control', 'flush', 'binlog', 'unique key',
-            'rights', 'window', 'state', 'facts', 'stock', 'expiry', 'group', 'consumers';
+            'rights', 'connections', 'seckilld files', 'seckilld clock', 'seckilld rights', 'rate',
+            'window', 'state', 'facts', 'stock', 'expiry', 'group', 'consumers';
+    like($out, qr/^  warning +status page\b/m, '... nodes are, if they are told');
     like($out, qr/^  (?:ok|warning) +open files\b/m, '... and the files of this host');
     like($out, qr/^\d+ ok, \d+ warnings, 0 wrong$/m, '... with the sum');
     unlike($out . $err, qr/sesame|geheim7/, '... and without a password');
@@ -127,7 +135,7 @@ broken('window', 'warning',
         $facts{start_ms} / 1000);
     $fact->(start_ms => $facts{start_ms})->();
 }
-broken('window', 'wrong', $fact->(start_ms => 1000, end_ms => 2000),
+broken('window', 'wrong', $fact->(start_ms => int(1000 * time) - 2000, end_ms => int(1000 * time) - 1000),
     $fact->(map { $_ => $facts{$_} } qw(start_ms end_ms)));
 broken('state', 'warning', sub { $c->ctl('close', $id) }, sub { $c->ctl('open', $id) });
 broken('state', 'wrong', $fact->(state => 'paused'), $fact->(state => 'open'));
@@ -164,12 +172,133 @@ $dbh->do('GRANT SELECT, UPDATE ON seckill.* TO reader@localhost');
     like($out, qr/^  wrong +open files +ulimit -n is 256\b/m, '... and why');
 }
 
+# nodes: a page that is private, one that is public, one that is not there
+my $key_file = $t->key_file('jwt.key');
+my %node = (redis => { sock => $c->{redis}{sock} . ' password_file=' . $redis_password }, key_file => $key_file);
+my $page = 'location /seckill/ { seckill on; } location = /status { seckill_status%s; %s }';
+{
+    my $node = $t->nginx(%node, location => sprintf $page, '', '');
+    my $url  = "http://127.0.0.1:$node->{port}/status";
+    my ($exit, $found, $json) = look($id, '--status', $url, '--users', 1000, '--users', 4000);
+    is($exit, 0, 'a node is looked at') or diag(explain($json));
+    is($found->{$_}, 'ok', "... its $_") for 'zone', 'nginx limits', 'clock';
+    my @room = map { $_->{found} } grep { $_->{check} eq 'zone' } @{ $json->{checks} };
+    like($room[0], qr/^8192 KiB, \d+ KiB of them free; 4000 users want 625 KiB$/, '... with figures');
+    like($room[1], qr/^6 KiB at least, .* 100 buyers .* 8192 KiB$/, '... and for the sale');
+
+    broken('zone', 'warning', sub { }, sub { }, $id, '--status', $url, '--users', 100_000);
+    broken('zone', 'warning', sub { $dbh->do('UPDATE seckill_activities SET stock_limit = 200000');
+            $fact->(stock_limit => 200_000)->(); $redis->set($key->('stock'), 200_000) },
+        sub { $dbh->do('UPDATE seckill_activities SET stock_limit = 100');
+            $fact->(stock_limit => 100)->(); $redis->set($key->('stock'), 100) },
+        $id, '--status', $url);
+    broken('nginx limits', 'warning', sub { }, sub { }, $id, '--status', $url, '--users', 100_000)
+        if ask("http://127.0.0.1:$node->{port}/seckill/$id");
+    my $json_node = $t->nginx(%node, location => sprintf $page, ' json', '');
+    (undef, $found) = look($id, '--status', "http://127.0.0.1:$json_node->{port}/status");
+    is($found->{$_}, 'ok', "$_ of JSON") for 'zone', 'nginx limits';
+    $t->stop($node);
+    broken('status page', 'wrong', sub { }, sub { }, $id, '--status', $url);
+    broken('status page', 'wrong', sub { }, sub { }, $id, '--status',
+        "http://127.0.0.1:$json_node->{port}/elsewhere");
+    broken('zone', 'warning', sub { }, sub { }, $id, '--status',
+        "http://127.0.0.1:$port/healthz");
+}
+{
+    my $few = $t->nginx(%node, main => 'worker_rlimit_nofile 256;', location => sprintf $page, '', '');
+    broken('nginx limits', 'wrong', sub { }, sub { }, $id, '--status', "http://127.0.0.1:$few->{port}/status");
+    $t->allow_log(qr/exceed open file resource limit/);
+}
+SKIP: {
+    my ($outside) = grep { !/^127\./ } (qx(hostname -I) // '') =~ /([\d.]+)/g;
+    skip 'this host has no address but loopback', 4 if !$outside;
+    my $listen = sub { my ($port) = @_; return "listen 0.0.0.0:$port;" };
+    for my $case ([ 'allow 127.0.0.1; deny all;', 'ok' ], [ '', 'warning' ]) {
+        my $any  = $t->port;
+        my $node = $t->nginx(%node, location => 'location / { return 204; }', http =>
+            "server { listen 0.0.0.0:$any; " . sprintf($page, '', $case->[0]) . ' }');
+        my ($exit, $found, $json) = look($id, '--status', "http://127.0.0.1:$any/status");
+        is($found->{'status page'}, $case->[1], "a status page with \"$case->[0]\": $case->[1]")
+            or diag(explain($json));
+        is($exit, 0, '... which is no more than a warning');
+        $t->stop($node);
+    }
+}
+
+# connections: of both servers
+broken('connections', 'wrong', sub {
+        my ($used) = $redis->info->{connected_clients};
+        $redis->config_set('maxclients', $used + 1) }, $set->('maxclients', 10000));
+broken('connections', 'warning', sub {
+        my (undef, $used) = $dbh->selectrow_array("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+        $c->{more} = [ map { $t->dbh($c->{mysql}) } $used .. 10 ];
+        $dbh->do('SET GLOBAL max_connections = 14') },
+    sub { delete $c->{more}; $dbh->do('SET GLOBAL max_connections = 100') });
+
+# rights in Redis: what README grants is enough, less is not, and who may not ask says so
+{
+    my $readme = do { local (@ARGV, $/) = $t->root . '/README.md'; <> };
+    for my $user (qw(nginx seckilld seckillctl)) {
+        my ($rights) = $readme =~ /ACL SETUSER $user on >\.\.\. (.*?)\n\n/s or die "README grants nothing to $user";
+        $redis->acl('SETUSER', $user, 'on', '>word', split ' ', $rights);
+    }
+    my @both = ($id, '--nginx-user', 'nginx', '--seckilld-user', 'seckilld');
+    my ($exit, $found, $json) = look(@both);
+    is($found->{$_}, 'ok', "$_ as README grants them") or diag(explain($json)) for 'nginx rights', 'seckilld rights';
+    broken('nginx rights', 'wrong', sub { $redis->acl('SETUSER', 'nginx', '-decrby') },
+        sub { $redis->acl('SETUSER', 'nginx', '+decrby') }, @both);
+    broken('nginx rights', 'wrong', sub { $redis->acl('SETUSER', 'nginx', 'resetchannels') },
+        sub { $redis->acl('SETUSER', 'nginx', '&seckill:results:*') }, @both);
+    broken('seckilld rights', 'wrong', sub { $redis->acl('SETUSER', 'seckilld', 'resetkeys', '~other:*') },
+        sub { $redis->acl('SETUSER', 'seckilld', '~seckill:*') }, @both);
+    (undef, undef, $json) = look($id, '--nginx-user', 'nobody');
+    like((grep { $_->{check} eq 'nginx rights' } @{ $json->{checks} })[0]{found}, qr/nobody.*not found/, 'no such user');
+
+    my $whole = $c->{conf};
+    my $word  = $t->file('word', "word\n", oct 640);
+    $c->{conf} = $t->conf(%conf, 'redis.user' => 'seckillctl', 'redis.password_file' => $word);
+    ($exit, $found, $json) = look(@both);
+    is($exit, 0, "the tool's own user is enough for doctor") or diag(explain($json));
+    is($found->{$_}, 'ok', "... and tells $_")
+        for 'eviction', 'appendfsync', 'connections', 'group', 'consumers', 'nginx rights', 'seckilld rights';
+    $c->{conf} = $t->conf(%conf, 'redis.user' => 'seckilld', 'redis.password_file' => $word);
+    ($exit, $found, $json) = look($id);
+    is($exit, 0, 'a user with less sees less') or diag(explain($json));
+    is($found->{$_}, 'warning', "... $_ is not told") for 'eviction', 'group', 'seckilld rights';
+    $c->{conf} = $whole;
+}
+
+# the rate: too slow for the stock; then by seckilld's own figures
+broken('rate', 'warning', sub { $dbh->do('UPDATE seckill_activities SET stock_limit = 4000000000');
+        $fact->(stock_limit => 4_000_000_000)->(); $redis->set($key->('stock'), 4_000_000_000) },
+    sub { $dbh->do('UPDATE seckill_activities SET stock_limit = 100');
+        $fact->(stock_limit => 100)->(); $redis->set($key->('stock'), 100) });
+is($c->column('SELECT COUNT(*) FROM seckill_orders') + $c->column('SELECT COUNT(*) FROM seckill_records'), 0,
+    '... and nothing of the measuring stays');
+
+# ... once it runs, seckilld's own figures tell
+$dbh->do('UPDATE seckill_activities SET start_time = FROM_UNIXTIME(1000000000)');
+$fact->(start_ms => 1_000_000_000_000)->();
+broken('rate', 'warning', sub { }, sub { });
+my $admit = do { local (@ARGV, $/) = $t->root . '/lua/admit.lua'; <> };
+$redis->eval($admit, 5, (map { $key->($_) } qw(activity stock order_users orders eligible)),
+    $id, map { ($_, 1, "r$_", '') } 1 .. 100);
+$t->wait_for(sub { $c->column('SELECT COUNT(*) FROM seckill_orders') == 100 }, 10, 'orders');
+{
+    my ($exit, $found, $json) = look($id);
+    my ($rate) = grep { $_->{check} eq 'rate' } @{ $json->{checks} };
+    is($rate->{level}, 'ok', 'the rate of a running sale');
+    like($rate->{found}, qr{^\d+ orders/s by seckilld's own figures: 100 take \d+\.\d s$}, '... is told');
+}
+
 # the daemon: gone, then silent for long, then its group too
-is((look($id))[0], 0, 'all is mended');
+$t->wait_for(sub {
+    my %consumer = @{ $redis->xinfo('CONSUMERS', $key->('orders'), 'seckilld')->[0] };
+    $consumer{idle} > 5200 }, 20, 'a worker with nothing to do');
+is((look($id))[0], 0, 'all is mended, and who has nothing to do is not dead');
 $t->stop($daemon);
 broken('seckilld', 'wrong', sub { }, sub { });
-sleep 5.5;
-broken('consumers', 'wrong', sub { }, sub { });
+broken('consumers', 'wrong', sub { $c->{conf} = $t->conf(%conf, 'consumer.claim_idle' => '100ms') }, sub { });
 broken('group', 'wrong', sub { $redis->xgroup('DESTROY', $key->('orders'), 'seckilld') }, sub { });
 
 # a server that does not answer: the other one is looked at

@@ -16,6 +16,15 @@
 
 #define CTL_SKEW_MS      200            /* worth a line */
 #define CTL_SKEW_BAD_MS  1000           /* buyers would see it */
+#define CTL_USED         70             /* percent of the connections a server takes */
+#define CTL_USED_BAD     90
+
+enum {
+    CTL_OPT_STATUS = CTL_OPT,
+    CTL_OPT_USERS,
+    CTL_OPT_NGINX_USER,
+    CTL_OPT_SECKILLD_USER
+};
 
 static const char *const  ctl_doctor_levels[] = { "ok", "warning", "wrong" };
 
@@ -65,13 +74,29 @@ ctl_doctor_tell(ctl_doctor_t *doctor, ctl_level_e level, const char *check, cons
 
 
 int64_t
-ctl_doctor_now(void)
+ctl_doctor_now_us(void)
 {
     struct timespec  now;
 
     clock_gettime(CLOCK_REALTIME, &now);
 
-    return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return (int64_t) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+
+int64_t
+ctl_doctor_now(void)
+{
+    return ctl_doctor_now_us() / 1000;
+}
+
+
+void
+ctl_doctor_used(ctl_doctor_t *doctor, const char *cure, uint64_t used, uint64_t max)
+{
+    ctl_doctor_tell(doctor, used * 100 >= max * CTL_USED_BAD ? CTL_IS_WRONG
+                    : used * 100 >= max * CTL_USED ? CTL_IS_WARNING : CTL_IS_OK, "connections",
+                    cure, "%" PRIu64 " of at most %" PRIu64, used, max);
 }
 
 
@@ -137,6 +162,8 @@ ctl_doctor_all(ctl_doctor_t *doctor, uint64_t one)
         return rc;
     }
 
+    ctl_doctor_nginx(doctor);
+
     strcpy(doctor->title, "Redis");
     redis = ctl_doctor_redis(doctor);
 
@@ -151,6 +178,59 @@ ctl_doctor_all(ctl_doctor_t *doctor, uint64_t one)
 }
 
 
+/* Returns 0, or -1: stop and return ctl->exit. */
+static int
+ctl_doctor_options(ctl_doctor_t *doctor, int argc, char **argv)
+{
+    int     opt;
+    ctl_t  *ctl;
+
+    static const struct option  options[] = {
+        { "status",        required_argument, NULL, CTL_OPT_STATUS },
+        { "users",         required_argument, NULL, CTL_OPT_USERS },
+        { "nginx-user",    required_argument, NULL, CTL_OPT_NGINX_USER },
+        { "seckilld-user", required_argument, NULL, CTL_OPT_SECKILLD_USER },
+        CTL_OPTIONS
+    };
+
+    ctl = doctor->ctl;
+
+    while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
+        switch (opt) {
+        case CTL_OPT_STATUS:
+            if (doctor->nstatus == CTL_NODES_MAX) {
+                ctl->exit = ctl_usage(ctl, "at most %d --status", CTL_NODES_MAX);
+                return -1;
+            }
+
+            doctor->status[doctor->nstatus++] = optarg;
+            break;
+
+        case CTL_OPT_USERS:
+            if (ctl_number(optarg, 1, UINT32_MAX, &doctor->users) != 0) {
+                ctl->exit = ctl_usage(ctl, "--users takes a number, not \"%s\"", optarg);
+                return -1;
+            }
+
+            break;
+
+        case CTL_OPT_NGINX_USER:
+            doctor->nginx_user = optarg;
+            break;
+
+        case CTL_OPT_SECKILLD_USER:
+            doctor->seckilld_user = optarg;
+            break;
+
+        default:
+            return -1;
+        }
+    }
+
+    return 0;
+}
+
+
 static int
 ctl_doctor_run(ctl_t *ctl, int argc, char **argv)
 {
@@ -158,14 +238,13 @@ ctl_doctor_run(ctl_t *ctl, int argc, char **argv)
     uint64_t      activity;
     ctl_doctor_t  doctor;
 
-    static const struct option  options[] = { CTL_OPTIONS };
+    memset(&doctor, 0, sizeof(doctor));
+    doctor.ctl = ctl;
 
-    if (ctl_getopt(ctl, argc, argv, options) != -1) {
+    if (ctl_doctor_options(&doctor, argc, argv) != 0) {
         return ctl->exit;
     }
 
-    memset(&doctor, 0, sizeof(doctor));
-    doctor.ctl = ctl;
     activity = 0;
     doctor.all = argc == optind;
 
@@ -209,12 +288,21 @@ ctl_doctor_run(ctl_t *ctl, int argc, char **argv)
 
 const ctl_verb_t  ctl_doctor_verb = {
     "doctor",
-    "[ID]",
+    "[ID] [--status URL ...] [--users N] [--nginx-user NAME] [--seckilld-user NAME]",
     "the checklist before a sale: what is ok, and what to do",
-    "Looks at this host, seckilld, Redis, MySQL and the sale, or all sales that are not\n"
-    "over.  Changes nothing.  Each line is ok, warning or wrong, and says what to do.\n"
-    "Exit 0 when nothing is wrong (warnings are fine), 1 when something is, 3 when a\n"
-    "server does not answer.\n"
-    "\n",
+    "Looks at this host, seckilld, the nodes, Redis, MySQL and the sale, or all sales that\n"
+    "are not over.  Each line is ok, warning or wrong, and says what to do.  Exit 0 when\n"
+    "nothing is wrong (warnings are fine), 1 when something is, 3 when a server does not\n"
+    "answer.\n"
+    "\n"
+    "Changes nothing.  Before the start of a sale a batch of orders is inserted, timed and\n"
+    "rolled back, which leaves a gap in the ids of orders; while it runs, seckilld's own\n"
+    "figures tell the rate.\n"
+    "\n"
+    "      --status URL          of a node's seckill_status, once per node: zone, limits,\n"
+    "                            clock, and whether it is public\n"
+    "      --users N             how many are expected, for the zone and connections\n"
+    "      --nginx-user NAME     the nodes' user in Redis, to look at its rights\n"
+    "      --seckilld-user NAME  that of seckilld, if these settings are not its own\n",
     ctl_doctor_run
 };

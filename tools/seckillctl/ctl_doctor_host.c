@@ -2,7 +2,6 @@
  * doctor, this host: limits, password files, seckilld's own health.
  */
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,10 +11,11 @@
 
 #include "ctl_backend.h"
 #include "ctl_doctor.h"
+#include "ctl_page.h"
 
 #define CTL_FILES_FEW   1024
 #define CTL_FILES_MANY  16384
-#define CTL_HEALTH_MS   2000L
+#define CTL_ORDERS_FEW  100            /* say nothing of a rate */
 
 
 static void
@@ -60,23 +60,49 @@ ctl_doctor_password(ctl_doctor_t *doctor, const char *check, const char *path)
 }
 
 
-static size_t
-ctl_doctor_swallow(char *text, size_t size, size_t n, void *data)
+/* what seckilld did so far, for the rate of a sale; and its files */
+static void
+ctl_doctor_daemon(ctl_doctor_t *doctor, const ctl_page_t *page)
 {
-    (void) text;
-    (void) data;
+    double  open, max, orders, seconds, commits;
 
-    return size * n;
+    if (ctl_page_figure(page, "process_open_fds", NULL, NULL, &open) == 0
+        && ctl_page_figure(page, "process_max_fds", NULL, NULL, &max) == 0)
+    {
+        ctl_doctor_tell(doctor, open * 2 > max ? CTL_IS_WRONG : open * 4 > max ? CTL_IS_WARNING
+                        : CTL_IS_OK, "seckilld files", "LimitNOFILE= of its unit",
+                        "%.0f open of at most %.0f", open, max);
+    }
+
+    if (page->date_ms >= 0) {
+        ctl_doctor_clock(doctor, "seckilld clock", page->began_ms - 1000, page->ended_ms,
+                         page->date_ms);
+    }
+
+    if (ctl_page_figure(page, "seckilld_purchases_total{result=\"order\"}", NULL, NULL, &orders)
+        == 0
+        && ctl_page_figure(page, "seckilld_batch_duration_seconds_sum", NULL, NULL, &seconds) == 0
+        && orders >= CTL_ORDERS_FEW && seconds > 0)
+    {
+        doctor->rate = orders / seconds;
+    }
+
+    if (ctl_page_figure(page, "seckilld_commit_duration_seconds_sum", NULL, NULL, &seconds) == 0
+        && ctl_page_figure(page, "seckilld_commit_duration_seconds_count", NULL, NULL, &commits)
+           == 0
+        && commits > 0)
+    {
+        doctor->commit = seconds / commits;
+    }
 }
 
 
 static void
 ctl_doctor_health(ctl_doctor_t *doctor, const skb_config_t *config)
 {
-    char        url[SKB_HOST_MAX + 32];
-    CURL       *curl;
-    long        status;
-    CURLcode    rc;
+    int         rc;
+    char        at[SKB_HOST_MAX + 32], url[SKB_HOST_MAX + 48];
+    ctl_page_t  page;
 
     if (config->http_port == 0) {
         ctl_doctor_tell(doctor, CTL_IS_WARNING, "seckilld", "set [http] listen, for Prometheus "
@@ -84,31 +110,30 @@ ctl_doctor_health(ctl_doctor_t *doctor, const skb_config_t *config)
         return;
     }
 
-    snprintf(url, sizeof(url), strchr(config->http_host, ':') ? "http://[%s]:%u/healthz"
-             : "http://%s:%u/healthz", config->http_host, config->http_port);
+    snprintf(at, sizeof(at), strchr(config->http_host, ':') ? "http://[%s]:%u" : "http://%s:%u",
+             config->http_host, config->http_port);
+    snprintf(url, sizeof(url), "%s/healthz", at);
+    rc = ctl_page_get(&page, url, NULL);
 
-    curl = curl_easy_init();
-    status = 0;
-    rc = CURLE_FAILED_INIT;
-
-    if (curl) {
-        curl_easy_setopt(curl, CURLOPT_URL, url);
-        curl_easy_setopt(curl, CURLOPT_PROXY, "");
-        curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, CTL_HEALTH_MS);
-        curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ctl_doctor_swallow);
-        rc = curl_easy_perform(curl);
-        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_cleanup(curl);
+    if (rc != 0) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "seckilld", "start seckilld, look at its log",
+                        "%s: %s", url, page.error);
+    } else {
+        ctl_doctor_tell(doctor, page.status == 200 ? CTL_IS_OK : CTL_IS_WARNING, "seckilld",
+                        "look at what /healthz says and at its log", "%s: status %ld", url,
+                        page.status);
     }
 
-    if (rc != CURLE_OK) {
-        ctl_doctor_tell(doctor, CTL_IS_WRONG, "seckilld", "start seckilld, look at its log",
-                        "%s: %s", url, curl_easy_strerror(rc));
-    } else {
-        ctl_doctor_tell(doctor, status == 200 ? CTL_IS_OK : CTL_IS_WRONG, "seckilld",
-                        "look at what /healthz says and at its log", "%s: status %ld", url,
-                        status);
+    ctl_page_free(&page);
+
+    if (rc == 0) {
+        snprintf(url, sizeof(url), "%s/metrics", at);
+
+        if (ctl_page_get(&page, url, NULL) == 0) {
+            ctl_doctor_daemon(doctor, &page);
+        }
+
+        ctl_page_free(&page);
     }
 }
 

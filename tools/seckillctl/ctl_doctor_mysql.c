@@ -1,5 +1,5 @@
 /*
- * doctor, MySQL: its clock, what a commit is worth, the keys that are the last
+ * doctor, MySQL: its clock, what a commit is worth, its connections, the keys that are the last
  * word against two orders for one purchase, and the rights of our user.
  */
 
@@ -54,6 +54,38 @@ ctl_doctor_settings(ctl_doctor_t *doctor)
                     "set [mysql] to the primary", "read_only is %s", row[4] ? row[4] : "unknown");
 
     mysql_free_result(res);
+
+    return CTL_FINE;
+}
+
+
+static int
+ctl_doctor_threads(ctl_doctor_t *doctor)
+{
+    int         rc;
+    uint64_t    used, max;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
+
+    rc = ctl_sql(doctor->ctl, &res, "SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    row = mysql_fetch_row(res);
+    used = row ? ctl_column_u64(row[1]) : 0;
+    mysql_free_result(res);
+
+    rc = ctl_sql(doctor->ctl, &res, "SELECT @@max_connections");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    row = mysql_fetch_row(res);
+    max = row ? ctl_column_u64(row[0]) : 0;
+    mysql_free_result(res);
+
+    ctl_doctor_used(doctor, "SET GLOBAL max_connections, and in my.cnf", used, max);
 
     return CTL_FINE;
 }
@@ -151,6 +183,7 @@ ctl_doctor_mysql(ctl_doctor_t *doctor)
 
     if ((rc = ctl_open_mysql(doctor->ctl)) != CTL_FINE
         || (rc = ctl_doctor_settings(doctor)) != CTL_FINE
+        || (rc = ctl_doctor_threads(doctor)) != CTL_FINE
         || (rc = ctl_doctor_keys(doctor)) != CTL_FINE)
     {
         return rc;

@@ -55,6 +55,14 @@ ctl_doctor_info(ctl_doctor_t *doctor, const char *info)
                         "it is on, the last write was %s", status);
     }
 
+    ctl_doctor_field(info, "connected_clients", status);
+    ctl_doctor_field(info, "maxclients", value);
+
+    if (value[0]) {
+        ctl_doctor_used(doctor, "CONFIG SET maxclients, in redis.conf, and Redis' limit of open "
+                        "files", strtoull(status, NULL, 10), strtoull(value, NULL, 10));
+    }
+
     ctl_doctor_field(info, "role", value);
     ctl_doctor_tell(doctor, strcmp(value, "master") ? CTL_IS_WRONG : CTL_IS_OK, "role",
                     "set [redis] address to the master", "%s", value);
@@ -180,15 +188,25 @@ ctl_doctor_redis(ctl_doctor_t *doctor)
                                 + ctl_reply_u64(reply->element[1]) / 1000));
     freeReplyObject(reply);
 
-    rc = ctl_redis(doctor->ctl, &reply, "INFO");
+    rc = ctl_redis_try(doctor->ctl, &reply, "INFO");
     if (rc != CTL_FINE) {
         return rc;
     }
 
-    ctl_doctor_info(doctor, reply->str);
+    if (reply->type == REDIS_REPLY_STRING) {
+        ctl_doctor_info(doctor, reply->str);
+    } else {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "eviction", "use settings (-c) of a user with "
+                        "+info, see README.md", "Redis does not tell: %s", reply->str);
+    }
+
     freeReplyObject(reply);
 
-    rc = ctl_doctor_fsync(doctor);
+    if ((rc = ctl_doctor_fsync(doctor)) != CTL_FINE
+        || (rc = ctl_doctor_redis_rights(doctor)) != CTL_FINE)
+    {
+        return rc;
+    }
 
-    return rc == CTL_FINE ? ctl_doctor_control(doctor) : rc;
+    return ctl_doctor_control(doctor);
 }

@@ -1,6 +1,6 @@
 /*
  * doctor, one sale: preheated, equal in both servers, lasting, in time, with a
- * consumer that lives.
+ * consumer that lives and keeps up.
  */
 
 #include <inttypes.h>
@@ -10,7 +10,8 @@
 #include "ctl_backend.h"
 #include "ctl_doctor.h"
 
-#define CTL_SILENT_MS  5000             /* a consumer that asks for nothing so long is dead */
+#define CTL_SILENT_MS  5000             /* over its time, and a consumer is dead */
+#define CTL_CLAIM_MS   15000            /* a worker claims at least so often */
 
 
 static void
@@ -142,12 +143,28 @@ ctl_doctor_expiry(ctl_doctor_t *doctor, const ctl_live_t *live)
 }
 
 
+/*
+ * Redis before 7.2 does not see a consumer that asks for what is not there: it
+ * is seen when it claims.
+ */
+static int64_t
+ctl_doctor_silence(const ctl_doctor_t *doctor)
+{
+    int64_t  ms;
+
+    ms = ctl_config(doctor->ctl)->consumer.claim_idle_ms / 4;
+
+    return (ms < CTL_CLAIM_MS ? ms : CTL_CLAIM_MS) + CTL_SILENT_MS;
+}
+
+
 static int
 ctl_doctor_consumers(ctl_doctor_t *doctor, const ctl_live_t *live)
 {
-    int          rc;
+    int          rc, wrong;
     char         key[SK_KEY_MAX + 1];
     size_t       i, k, alive;
+    int64_t      silence;
     redisReply  *reply, *one;
 
     ctl_key(doctor->ctl, key, SK_KEY_ORDERS, live->activity, 0);
@@ -158,13 +175,17 @@ ctl_doctor_consumers(ctl_doctor_t *doctor, const ctl_live_t *live)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY) {
-        ctl_doctor_tell(doctor, CTL_IS_WRONG, "group", "preheat makes it; after a loss: restore",
+        wrong = reply->type != REDIS_REPLY_ERROR || strncmp(reply->str, "NOPERM", 6) != 0;
+        ctl_doctor_tell(doctor, wrong ? CTL_IS_WRONG : CTL_IS_WARNING, "group", wrong
+                        ? "preheat makes it; after a loss: restore"
+                        : "use settings (-c) of a user with +xinfo, see README.md",
                         "%s", reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
         freeReplyObject(reply);
         return CTL_FINE;
     }
 
     ctl_doctor_tell(doctor, CTL_IS_OK, "group", "", "seckilld");
+    silence = ctl_doctor_silence(doctor);
     alive = 0;
 
     for (i = 0; i < reply->elements; i++) {
@@ -172,14 +193,14 @@ ctl_doctor_consumers(ctl_doctor_t *doctor, const ctl_live_t *live)
 
         for (k = 0; k + 1 < one->elements; k += 2) {
             if (strcmp(one->element[k]->str, "idle") == 0) {
-                alive += one->element[k + 1]->integer < CTL_SILENT_MS;
+                alive += one->element[k + 1]->integer < silence;
             }
         }
     }
 
     ctl_doctor_tell(doctor, alive ? CTL_IS_OK : CTL_IS_WRONG, "consumers",
-                    "start seckilld, look at its log", "%zu of %zu asked within %d s", alive,
-                    reply->elements, CTL_SILENT_MS / 1000);
+                    "start seckilld, look at its log", "%zu of %zu were seen within %" PRId64
+                    " s", alive, reply->elements, silence / 1000);
     freeReplyObject(reply);
 
     return CTL_FINE;
@@ -210,6 +231,26 @@ ctl_doctor_eligible(ctl_doctor_t *doctor, const ctl_live_t *live)
     freeReplyObject(reply);
 
     return CTL_FINE;
+}
+
+
+/* the buyers' filter of a node: 8 bytes each, in an eighth of the zone */
+static void
+ctl_doctor_filter(ctl_doctor_t *doctor, const ctl_live_t *live)
+{
+    double  wanted;
+
+    if (doctor->zone <= 0) {
+        return;
+    }
+
+    wanted = (double) live->stock_limit * 8 * 8;
+
+    ctl_doctor_tell(doctor, doctor->zone < wanted ? CTL_IS_WARNING : CTL_IS_OK, "zone",
+                    "a larger seckill_zone under another name; until then everybody is asked of "
+                    "Redis after the sell-out", "%.0f KiB at least, to refuse after %" PRIu64
+                    " buyers from memory; the smallest node has %.0f KiB", wanted / 1024,
+                    live->stock_limit, doctor->zone / 1024);
 }
 
 
@@ -256,6 +297,7 @@ ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity)
     ctl_doctor_limit(doctor, &live.limit, "seckillctl limit ID default");
     ctl_doctor_facts(doctor, &live, &sale);
     ctl_doctor_stock(doctor, &live, &sale);
+    ctl_doctor_filter(doctor, &live);
 
     if ((rc = ctl_doctor_eligible(doctor, &live)) != CTL_FINE
         || (rc = ctl_doctor_expiry(doctor, &live)) != CTL_FINE)
@@ -263,5 +305,7 @@ ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity)
         return rc;
     }
 
-    return ctl_doctor_consumers(doctor, &live);
+    rc = ctl_doctor_consumers(doctor, &live);
+
+    return rc == CTL_FINE ? ctl_doctor_rate(doctor, &live) : rc;
 }
