@@ -1,7 +1,7 @@
 /*
- * trace: the story of one purchase, by request_id or order_no: order rows, the
- * streams (newest entries first, so many and no more), and then what both
- * servers hold of that buyer in that sale.  Read only.
+ * trace: the story of one purchase, by request_id or order_no: the streams and
+ * the orders (the newest first, so many and no more), where its entry is on its
+ * way, and then what both servers hold of that buyer in that sale.  Read only.
  */
 
 #include <inttypes.h>
@@ -9,31 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl_activities.h"
-#include "ctl_books.h"
-#include "ctl_json.h"
+#include "ctl_trace.h"
 #include "sk_id.h"
 
 #define CTL_SCAN         100000         /* entries of a stream, unless --scan */
 #define CTL_SCAN_MAX     10000000
-#define CTL_SCAN_PAGE    500
-#define CTL_STORIES_MAX  16             /* purchases that carry the same request_id */
 
-typedef struct {
-    ctl_t       *ctl;
-    ctl_json_t   json;
-    const char  *what;
-    int          numbered;              /* what is an order_no */
-    uint64_t     remainder;             /* its activity, mod 10^6 */
-    uint64_t     scan;
-    size_t       n;                     /* purchases found */
-    uint64_t     activities[CTL_STORIES_MAX];
-    uint64_t     users[CTL_STORIES_MAX];
-    int          cut;                   /* a stream was not read to its end */
-} ctl_story_t;
+enum {
+    CTL_OPT_SCAN = CTL_OPT,
+    CTL_OPT_ACTIVITY
+};
 
-
-static void __attribute__((format(printf, 3, 4)))
+void
 ctl_story_tell(ctl_story_t *story, const char *where, const char *fmt, ...)
 {
     char     text[2 * CTL_MESSAGE_MAX];
@@ -55,161 +42,109 @@ ctl_story_tell(ctl_story_t *story, const char *where, const char *fmt, ...)
 }
 
 
-static void
-ctl_story_add(ctl_story_t *story, uint64_t activity, uint64_t user)
+ctl_bought_one_t *
+ctl_story_add(ctl_story_t *story, const ctl_bought_one_t *bought)
 {
-    size_t  i;
+    size_t             i;
+    ctl_bought_one_t  *one;
 
     for (i = 0; i < story->n; i++) {
-        if (story->activities[i] == activity && story->users[i] == user) {
-            return;
+        one = &story->bought[i];
+
+        if (one->activity == bought->activity && one->user == bought->user
+            && one->epoch == bought->epoch && one->seq == bought->seq)
+        {
+            return one;
         }
     }
 
     if (story->n == CTL_STORIES_MAX) {
         story->cut = 1;
-        return;
+        return NULL;
     }
 
-    story->activities[story->n] = activity;
-    story->users[story->n++] = user;
+    story->bought[story->n] = *bought;
+
+    return &story->bought[story->n++];
 }
 
 
-/* one entry of a stream: [id, fields] */
-static void
-ctl_story_entry(ctl_story_t *story, uint64_t activity, const char *stream, const redisReply *entry)
-{
-    char               when[CTL_TIME_MAX];
-    const char        *reason, *error;
-    size_t             i;
-    sk_message_t       message;
-    const redisReply  *fields;
-
-    fields = entry->element[1];
-
-    if (ctl_message_read(fields, &message) != 2
-        || strcmp(story->numbered ? message.order_no : message.request_id, story->what) != 0)
-    {
-        return;
-    }
-
-    reason = error = NULL;
-
-    for (i = 0; i + 1 < fields->elements; i += 2) {
-        if (strcmp(fields->element[i]->str, "reason") == 0) {
-            reason = fields->element[i + 1]->str;
-
-        } else if (strcmp(fields->element[i]->str, "last_error") == 0) {
-            error = fields->element[i + 1]->str;
-        }
-    }
-
-    ctl_time_utc(when, (int64_t) message.accepted_ms);
-    ctl_story_add(story, activity, message.user);
-    ctl_story_tell(story, stream, "activity %" PRIu64 ", entry %s: user %" PRIu64 ", %" PRIu32
-                   " units, epoch %" PRIu64 " seq %" PRIu64 ", order_no %s, request_id %s, "
-                   "accepted %s%s%s%s%s", activity, entry->element[0]->str, message.user,
-                   message.quantity, message.epoch, message.seq, message.order_no,
-                   message.request_id, when, reason ? ", " : "", reason ? reason : "",
-                   error ? ": " : "", error ? error : "");
-}
-
-
+/*
+ * Where to look for the order.  request_id has no index, which every order would
+ * pay for: the newest ones are read, or those of one activity.
+ */
 static int
-ctl_story_stream(ctl_story_t *story, uint64_t activity, sk_key_e name, const char *stream)
+ctl_story_where(ctl_story_t *story, char *where, size_t size)
 {
-    int          rc;
-    char         key[SK_KEY_MAX + 1], end[CTL_ENTRY_MAX + 1];
-    size_t       i, n;
-    uint64_t     seen;
-    redisReply  *reply;
+    int         rc;
+    char        quoted[CTL_QUOTE_MAX];
+    uint64_t    last, from;
+    MYSQL_ROW   row;
+    MYSQL_RES  *res;
 
-    ctl_key(story->ctl, key, name, activity, 0);
-    strcpy(end, "+");
+    ctl_sql_quote(story->ctl, quoted, story->what);
 
-    for (seen = 0; seen < story->scan; seen += n) {
-        rc = ctl_redis(story->ctl, &reply, "XREVRANGE %s %s - COUNT %d", key, end, CTL_SCAN_PAGE);
-        if (rc != CTL_FINE) {
-            return rc;
-        }
-
-        n = reply->elements;
-
-        for (i = 0; i < n; i++) {
-            ctl_story_entry(story, activity, stream, reply->element[i]);
-        }
-
-        if (n > 0) {
-            snprintf(end, sizeof(end), "(%s", reply->element[n - 1]->element[0]->str);
-        }
-
-        freeReplyObject(reply);
-
-        if (n < CTL_SCAN_PAGE) {
-            return CTL_FINE;
-        }
+    if (story->numbered) {
+        snprintf(where, size, "order_no = %s", quoted);
+        return CTL_FINE;
     }
 
-    story->cut = 1;
+    if (story->activity) {
+        snprintf(where, size, "activity_id = %" PRIu64 " AND request_id = %s", story->activity,
+                 quoted);
+        return CTL_FINE;
+    }
+
+    rc = ctl_sql(story->ctl, &res, "SELECT MAX(id) FROM seckill_orders");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    row = mysql_fetch_row(res);
+    last = row ? ctl_column_u64(row[0]) : 0;
+    mysql_free_result(res);
+
+    from = last > story->scan ? last - story->scan : 0;
+    story->cut |= from > 0;
+    snprintf(where, size, "id > %" PRIu64 " AND request_id = %s", from, quoted);
 
     return CTL_FINE;
 }
 
 
 static int
-ctl_story_streams(ctl_story_t *story)
-{
-    int                rc;
-    size_t             i;
-    ctl_activities_t   all;
-
-    rc = ctl_activities_read(story->ctl, &all);
-
-    for (i = 0; rc == CTL_FINE && i < all.n; i++) {
-        if (story->numbered && all.ids[i] % 1000000 != story->remainder) {
-            continue;
-        }
-
-        rc = ctl_story_stream(story, all.ids[i], SK_KEY_ORDERS, "stream");
-
-        if (rc == CTL_FINE) {
-            rc = ctl_story_stream(story, all.ids[i], SK_KEY_DEAD, "dead letter");
-        }
-    }
-
-    ctl_activities_free(&all);
-
-    return rc;
-}
-
-
-static int
 ctl_story_orders(ctl_story_t *story)
 {
-    int         rc;
-    char        quoted[CTL_QUOTE_MAX];
-    MYSQL_ROW   row;
-    MYSQL_RES  *res;
+    int               rc;
+    char              where[CTL_QUOTE_MAX + 64];
+    MYSQL_ROW         row;
+    MYSQL_RES        *res;
+    ctl_bought_one_t  bought;
 
     static const char *const  statuses[] = { "?", "created", "paid", "cancelled" };
 
-    if ((rc = ctl_open_mysql(story->ctl)) != CTL_FINE) {
+    if ((rc = ctl_open_mysql(story->ctl)) != CTL_FINE
+        || (rc = ctl_story_where(story, where, sizeof(where))) != CTL_FINE)
+    {
         return rc;
     }
 
-    ctl_sql_quote(story->ctl, quoted, story->what);
-
     rc = ctl_sql(story->ctl, &res, "SELECT id, activity_id, user_id, order_no, request_id, quantity, "
-                 "epoch, seq, status, created_at FROM seckill_orders WHERE %s = %s "
-                 "ORDER BY id LIMIT %d", story->numbered ? "order_no" : "request_id", quoted,
-                 CTL_STORIES_MAX);
+                 "epoch, seq, status, created_at FROM seckill_orders WHERE %s ORDER BY id LIMIT %d",
+                 where, CTL_STORIES_MAX);
     if (rc != CTL_FINE) {
         return rc;
     }
 
     while ((row = mysql_fetch_row(res)) != NULL) {
-        ctl_story_add(story, ctl_column_u64(row[1]), ctl_column_u64(row[2]));
+        memset(&bought, 0, sizeof(bought));
+        bought.activity = ctl_column_u64(row[1]);
+        bought.user = ctl_column_u64(row[2]);
+        bought.epoch = ctl_column_u64(row[6]);
+        bought.seq = ctl_column_u64(row[7]);
+        snprintf(bought.order_no, sizeof(bought.order_no), "%s", row[3]);
+        (void) ctl_story_add(story, &bought);
+
         ctl_story_tell(story, "order", "id %s: activity %s, user %s, order_no %s, request_id %s, "
                        "%s units, epoch %s seq %s, %s, written %s UTC", row[0], row[1], row[2],
                        row[3], row[4], row[5], row[6], row[7],
@@ -222,102 +157,51 @@ ctl_story_orders(ctl_story_t *story)
 }
 
 
+/* what is held of a buyer is told once, however many purchases there are */
 static int
-ctl_story_buyer_redis(ctl_story_t *story, uint64_t activity, uint64_t user)
+ctl_story_again(const ctl_story_t *story, size_t i)
 {
-    int          rc;
-    char         key[SK_KEY_MAX + 1];
-    redisReply  *reply;
+    size_t  k;
 
-    ctl_key(story->ctl, key, SK_KEY_BUYERS, activity, 0);
-
-    rc = ctl_redis(story->ctl, &reply, "SISMEMBER %s %" PRIu64, key, user);
-    if (rc != CTL_FINE) {
-        return rc;
+    for (k = 0; k < i; k++) {
+        if (story->bought[k].activity == story->bought[i].activity
+            && story->bought[k].user == story->bought[i].user)
+        {
+            return 1;
+        }
     }
 
-    ctl_story_tell(story, "order_users", "user %" PRIu64 " is %s the buyers of activity %" PRIu64,
-                   user, reply->integer ? "among" : "not among", activity);
-    freeReplyObject(reply);
-
-    ctl_key(story->ctl, key, SK_KEY_RESULT, activity, user);
-
-    rc = ctl_redis(story->ctl, &reply, "GET %s", key);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_story_tell(story, "result", "%s", reply->type == REDIS_REPLY_STRING ? reply->str
-                   : "none: the buyer is told \"queueing\"");
-    freeReplyObject(reply);
-
-    return CTL_FINE;
-}
-
-
-static int
-ctl_story_buyer_mysql(ctl_story_t *story, uint64_t activity, uint64_t user)
-{
-    int         rc;
-    MYSQL_ROW   row;
-    MYSQL_RES  *res;
-
-    static const char *const  statuses[] = { "queueing", "success", "failed", "?" };
-
-    rc = ctl_sql(story->ctl, &res, "SELECT status, updated_at FROM seckill_records WHERE user_id = %"
-                 PRIu64 " AND activity_id = %" PRIu64, user, activity);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    row = mysql_fetch_row(res);
-    ctl_story_tell(story, "record", "%s%s%s", row ? statuses[ctl_column_u64(row[0]) & 3] : "none",
-                   row && row[1] ? ", since " : "", row && row[1] ? row[1] : "");
-    mysql_free_result(res);
-
-    rc = ctl_sql(story->ctl, &res, "SELECT l.kind, l.ref, l.units, l.target, l.actor, l.note, "
-                 "l.created_at FROM seckill_stock_log l LEFT JOIN seckill_orders o "
-                 "ON o.user_id = %" PRIu64 " AND o.activity_id = l.activity_id "
-                 "WHERE l.activity_id = %" PRIu64 " AND (l.ref IN ('user:%" PRIu64
-                 "', CONCAT('order:', o.order_no))) ORDER BY l.id LIMIT 100", user, activity, user);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    while ((row = mysql_fetch_row(res)) != NULL) {
-        ctl_story_tell(story, "ledger", "%s %s: %s units%s%s, by %s%s%s, %s UTC", row[0], row[1],
-                       row[2], row[3][0] ? " to " : "", row[3], row[4], row[5][0] ? ", " : "",
-                       row[5], row[6] ? row[6] : "?");
-    }
-
-    mysql_free_result(res);
-
-    return CTL_FINE;
+    return 0;
 }
 
 
 static int
 ctl_story_all(ctl_story_t *story)
 {
-    int     rc;
-    size_t  i;
+    int                      rc, again;
+    size_t                   i;
+    const ctl_bought_one_t  *one;
 
     if ((rc = ctl_story_streams(story)) != CTL_FINE || (rc = ctl_story_orders(story)) != CTL_FINE) {
         return rc;
     }
 
-    for (i = 0; i < story->n; i++) {
-        if ((rc = ctl_story_buyer_redis(story, story->activities[i], story->users[i])) != CTL_FINE
-            || (rc = ctl_story_buyer_mysql(story, story->activities[i], story->users[i]))
-               != CTL_FINE)
-        {
-            return rc;
-        }
+    for (i = 0; rc == CTL_FINE && i < story->n; i++) {
+        one = &story->bought[i];
+        again = ctl_story_again(story, i);
+
+        rc = again ? CTL_FINE : ctl_story_buyer(story, one);
+
+        rc = rc == CTL_FINE ? ctl_story_ledger(story, one, !again) : rc;
+    }
+
+    if (rc != CTL_FINE) {
+        return rc;
     }
 
     if (story->n == 0) {
         return ctl_fail(story->ctl, CTL_NO, "no trace of \"%s\"%s", story->what, story->cut
-                        ? " among the entries that were looked at, see --scan" : "");
+                        ? " among what was looked at, see --scan and --activity" : "");
     }
 
     return CTL_FINE;
@@ -333,7 +217,8 @@ ctl_trace_run(ctl_t *ctl, int argc, char **argv)
     sk_order_no_t  no;
 
     static const struct option  options[] = {
-        { "scan", required_argument, NULL, CTL_OPT },
+        { "scan",     required_argument, NULL, CTL_OPT_SCAN },
+        { "activity", required_argument, NULL, CTL_OPT_ACTIVITY },
         CTL_OPTIONS
     };
 
@@ -346,7 +231,12 @@ ctl_trace_run(ctl_t *ctl, int argc, char **argv)
             return ctl->exit;
         }
 
-        if (ctl_number(optarg, 1, CTL_SCAN_MAX, &story.scan) != 0) {
+        if (opt == CTL_OPT_ACTIVITY) {
+            if (sk_id_parse(optarg, strlen(optarg), &story.activity) != 0) {
+                return ctl_usage(ctl, "not an activity: \"%s\"", optarg);
+            }
+
+        } else if (ctl_number(optarg, 1, CTL_SCAN_MAX, &story.scan) != 0) {
             return ctl_usage(ctl, "--scan takes 1 to %d entries, not \"%s\"", CTL_SCAN_MAX, optarg);
         }
     }
@@ -389,12 +279,15 @@ ctl_trace_run(ctl_t *ctl, int argc, char **argv)
 
 const ctl_verb_t  ctl_trace_verb = {
     "trace",
-    "REQUEST_ID|ORDER_NO [--scan N]",
+    "REQUEST_ID|ORDER_NO [--activity ID] [--scan N]",
     "the story of one purchase, from the stream to the order",
-    "Looks through the newest entries of the streams and the dead letters, the orders,\n"
-    "and what is known of the buyer.  seckilld deletes stored entries after \"retain\"; the\n"
-    "order stays.  Exit 1 when there is no trace.\n"
+    "Looks through the newest entries of the streams and the dead letters and says how\n"
+    "far they are, then through the orders, and tells what is known of the buyer and what\n"
+    "the ledger has.  seckilld deletes stored entries after \"retain\"; the order stays.\n"
+    "An order_no is found at once.  A request_id has no index: the newest orders are\n"
+    "read, or with --activity all of that sale.  Exit 1 when there is no trace.\n"
     "\n"
-    "      --scan N       entries of each stream to look at, 100000\n",
+    "      --activity ID  look at this sale alone\n"
+    "      --scan N       entries of each stream, and orders, to look at, 100000\n",
     ctl_trace_run
 };
