@@ -1,14 +1,9 @@
 /*
- * One datagram per call: it happens a few times in the daemon's life.
+ * sd_notify(3), with its failures in the log.
  */
 
-#include <errno.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <systemd/sd-daemon.h>
 
 #include "skb_log.h"
 #include "skd_notify.h"
@@ -17,42 +12,10 @@
 void
 skd_notify(const char *state)
 {
-    int                 fd;
-    size_t              len;
-    const char         *path = getenv("NOTIFY_SOCKET");
-    struct sockaddr_un  address;
+    int  rc = sd_notify(0, state);
 
-    if (path == NULL || *path == '\0') {
-        return;
-    }
-
-    len = strlen(path);
-    memset(&address, 0, sizeof(address));
-    address.sun_family = AF_UNIX;
-
-    if (len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@')) {
-        skb_log_msg(SKB_WARN, "NOTIFY_SOCKET is not understood");
-        return;
-    }
-
-    memcpy(address.sun_path, path, len);
-
-    if (path[0] == '@') {
-        address.sun_path[0] = '\0';
-    }
-
-    fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-    if (fd == -1
-        || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *) &address,
-                  (socklen_t) (offsetof(struct sockaddr_un, sun_path) + len)) == -1)
-    {
-        skb_log(SKB_WARN, "cannot notify the service manager", "error=\"%s\"",
-                strerror(errno));
-    }
-
-    if (fd != -1) {
-        close(fd);
+    if (rc < 0) {
+        skb_log(SKB_WARN, "cannot notify the service manager", "error=\"%s\"", strerror(-rc));
     }
 }
 
@@ -60,11 +23,10 @@ skd_notify(const char *state)
 uint64_t
 skd_notify_watchdog(void)
 {
-    const char  *text = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    int       rc;
+    uint64_t  us = 0;
 
-    if (text == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long) getpid())) {
-        return 0;
-    }
+    rc = sd_watchdog_enabled(0, &us);
 
-    return strtoull(text, NULL, 10);
+    return rc > 0 ? us : 0;
 }

@@ -1,6 +1,5 @@
 /*
- * Tells the service manager how the daemon is: the datagrams of sd_notify(3),
- * without its library.
+ * Tells the service manager how the daemon is.
  */
 
 #ifndef _SKD_NOTIFY_H_INCLUDED_
