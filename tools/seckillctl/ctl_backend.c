@@ -191,6 +191,13 @@ ctl_redis(ctl_t *ctl, redisReply **reply, const char *fmt, ...)
 
 
 int
+ctl_redis_refused(ctl_t *ctl, const redisReply *reply)
+{
+    return ctl_fail(ctl, CTL_REFUSED, "Redis: %s", skb_redis_reason(ctl->backend->redis, reply));
+}
+
+
+int
 ctl_redis_eval(ctl_t *ctl, redisReply **reply, sk_script_e script, int nkeys,
     const char **args, int nargs)
 {

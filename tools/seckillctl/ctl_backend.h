@@ -36,6 +36,9 @@ int ctl_redis(ctl_t *ctl, redisReply **reply, const char *fmt, ...);
 /* As ctl_redis(), but an error reply is CTL_FINE too: the caller looks at its type. */
 int ctl_redis_try(ctl_t *ctl, redisReply **reply, const char *fmt, ...);
 
+/* Reports a reply that is an error, or none that was expected; returns CTL_REFUSED. */
+int ctl_redis_refused(ctl_t *ctl, const redisReply *reply);
+
 /* Runs a script by text; keys first, then arguments.  As ctl_redis_try(). */
 int ctl_redis_eval(ctl_t *ctl, redisReply **reply, sk_script_e script, int nkeys,
     const char **args, int nargs);

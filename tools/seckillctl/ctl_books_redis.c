@@ -148,8 +148,7 @@ ctl_books_open(ctl_t *ctl, ctl_books_t *books)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 6) {
-        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        rc = ctl_redis_refused(ctl, reply);
         freeReplyObject(reply);
         return rc;
     }

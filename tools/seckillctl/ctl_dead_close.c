@@ -157,8 +157,7 @@ ctl_retry_redis(ctl_t *ctl, const ctl_close_t *close, const char **done)
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
         *done = strcmp(reply->element[0]->str, "queued") == 0 ? "queued" : "already done";
     } else {
-        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        rc = ctl_redis_refused(ctl, reply);
     }
 
     freeReplyObject(reply);

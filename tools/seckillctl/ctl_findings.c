@@ -344,6 +344,36 @@ ctl_findings_make(ctl_t *ctl, const ctl_books_t *books, ctl_findings_t *findings
 }
 
 
+int
+ctl_findings_read(ctl_t *ctl, uint64_t activity, const ctl_journals_t *journals,
+    uint64_t grace_ms, ctl_books_t *books, ctl_findings_t *findings)
+{
+    int     rc;
+    size_t  i;
+
+    memset(books, 0, sizeof(*books));
+    memset(findings, 0, sizeof(*findings));
+    books->grace_ms = grace_ms;
+
+    rc = ctl_books_read(ctl, books, activity);
+
+    for (i = 0; i < journals->n && rc == CTL_FINE; i++) {
+        rc = ctl_books_journal(ctl, books, journals->files[i]);
+    }
+
+    if (rc == CTL_FINE) {
+        rc = ctl_books_results(ctl, books);
+    }
+
+    if (rc == CTL_FINE) {
+        ctl_books_judge(books);
+        rc = ctl_findings_make(ctl, books, findings);
+    }
+
+    return rc;
+}
+
+
 void
 ctl_findings_free(ctl_findings_t *findings)
 {

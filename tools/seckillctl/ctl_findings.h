@@ -26,6 +26,14 @@ typedef struct {
     const char     *done;               /* by a repair, "" for nothing */
 } ctl_finding_t;
 
+#define CTL_JOURNALS_MAX  64
+
+/* Files of the nodes, as --journal names them. */
+typedef struct {
+    const char  *files[CTL_JOURNALS_MAX];
+    size_t       n;
+} ctl_journals_t;
+
 typedef struct {
     ctl_finding_t  *all;                /* by kind, then by user */
     size_t          n;
@@ -33,6 +41,13 @@ typedef struct {
     size_t          wrong;              /* without dead letters, which wait in their place */
     size_t          skipped;            /* users who are in flight: not judged */
 } ctl_findings_t;
+
+/*
+ * Everything at once: the books of an activity with these journals, judged, and
+ * the findings.  Both are to be freed, whatever is returned.
+ */
+int ctl_findings_read(ctl_t *ctl, uint64_t activity, const ctl_journals_t *journals,
+    uint64_t grace_ms, ctl_books_t *books, ctl_findings_t *findings);
 
 /* Goes through judged books.  CTL_FINE, or another code after reporting. */
 int ctl_findings_make(ctl_t *ctl, const ctl_books_t *books, ctl_findings_t *findings);

@@ -12,8 +12,7 @@
 #include "ctl_reconcile.h"
 #include "sk_id.h"
 
-#define CTL_JOURNALS_MAX  64
-#define CTL_GRACE_MS      5000
+#define CTL_GRACE_MS  5000
 
 typedef enum {
     CTL_REPAIR_NONE,
@@ -22,46 +21,15 @@ typedef enum {
 } ctl_repair_e;
 
 typedef struct {
-    int           all;
-    int           yes;
-    ctl_repair_e  how;
-    ctl_target_e  target;
-    uint64_t      user;
-    uint64_t      grace_ms;
-    const char   *journals[CTL_JOURNALS_MAX];
-    size_t        njournals;
-    ctl_json_t    json;
+    int             all;
+    int             yes;
+    ctl_repair_e    how;
+    ctl_target_e    target;
+    uint64_t        user;
+    uint64_t        grace_ms;
+    ctl_journals_t  journals;
+    ctl_json_t      json;
 } ctl_reconcile_t;
-
-
-static int
-ctl_reconcile_read(ctl_t *ctl, const ctl_reconcile_t *options, uint64_t activity,
-    ctl_books_t *books, ctl_findings_t *findings)
-{
-    int     rc;
-    size_t  i;
-
-    memset(books, 0, sizeof(*books));
-    memset(findings, 0, sizeof(*findings));
-    books->grace_ms = options->grace_ms;
-
-    rc = ctl_books_read(ctl, books, activity);
-
-    for (i = 0; i < options->njournals && rc == CTL_FINE; i++) {
-        rc = ctl_books_journal(ctl, books, options->journals[i]);
-    }
-
-    if (rc == CTL_FINE) {
-        rc = ctl_books_results(ctl, books);
-    }
-
-    if (rc == CTL_FINE) {
-        ctl_books_judge(books);
-        rc = ctl_findings_make(ctl, books, findings);
-    }
-
-    return rc;
-}
 
 
 static void
@@ -140,7 +108,8 @@ ctl_reconcile_again(ctl_t *ctl, const ctl_reconcile_t *options, uint64_t activit
     ctl_books_t     books;
     ctl_findings_t  findings;
 
-    rc = ctl_reconcile_read(ctl, options, activity, &books, &findings);
+    rc = ctl_findings_read(ctl, activity, &options->journals, options->grace_ms, &books,
+                           &findings);
 
     if (rc == CTL_FINE) {
         rc = ctl_reconcile_wrong(&books, &findings) || repair->left > 0 ? CTL_NO : CTL_FINE;
@@ -172,7 +141,8 @@ ctl_reconcile_locked(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
     repair.user = options->user;
     repair.target = options->target;
 
-    rc = ctl_reconcile_read(ctl, options, activity, &books, &findings);
+    rc = ctl_findings_read(ctl, activity, &options->journals, options->grace_ms, &books,
+                           &findings);
 
     if (rc == CTL_FINE && !books.live.exists && !books.row.exists) {
         rc = ctl_fail(ctl, CTL_NO, "activity %" PRIu64 " is neither in Redis nor in MySQL",
@@ -295,8 +265,8 @@ ctl_reconcile_option(ctl_t *ctl, ctl_reconcile_t *options, int opt)
         return 0;
 
     case CTL_OPT_JOURNAL:
-        if (options->njournals < CTL_JOURNALS_MAX) {
-            options->journals[options->njournals++] = optarg;
+        if (options->journals.n < CTL_JOURNALS_MAX) {
+            options->journals.files[options->journals.n++] = optarg;
             return 0;
         }
 
@@ -339,7 +309,7 @@ ctl_reconcile_operands(ctl_t *ctl, ctl_reconcile_t *options, int argc, char **ar
 
     first = options->all ? 0 : 1;
 
-    if (argc < first || (argc > first && options->njournals == 0)) {
+    if (argc < first || (argc > first && options->journals.n == 0)) {
         return ctl_usage(ctl, "one activity or --all is wanted");
     }
 
@@ -352,11 +322,11 @@ ctl_reconcile_operands(ctl_t *ctl, ctl_reconcile_t *options, int argc, char **ar
     }
 
     for ( ; first < argc; first++) {
-        if (options->njournals == CTL_JOURNALS_MAX) {
+        if (options->journals.n == CTL_JOURNALS_MAX) {
             return ctl_usage(ctl, "more than %d journals", CTL_JOURNALS_MAX);
         }
 
-        options->journals[options->njournals++] = argv[first];
+        options->journals.files[options->journals.n++] = argv[first];
     }
 
     return CTL_FINE;

@@ -403,8 +403,7 @@ ctl_release_redis(ctl_t *ctl, ctl_release_t *release)
 
         /* the daemon gave units back between our two reads */
         if (tries == CTL_TRIES || strstr(reply->str, "than the ledger") == NULL) {
-            rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                          reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+            rc = ctl_redis_refused(ctl, reply);
             freeReplyObject(reply);
             return rc;
         }

@@ -249,8 +249,7 @@ ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *f
     if (reply->type == REDIS_REPLY_STRING && reply->len == 1) {
         *verdict = reply->str[0];
     } else {
-        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        rc = ctl_redis_refused(ctl, reply);
     }
 
     freeReplyObject(reply);

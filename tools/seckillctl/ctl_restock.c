@@ -217,8 +217,7 @@ ctl_restock_redis(ctl_t *ctl, ctl_restock_t *restock)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4) {
-        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        rc = ctl_redis_refused(ctl, reply);
         freeReplyObject(reply);
         return rc;
     }

@@ -17,13 +17,11 @@
 #include "ctl_restore.h"
 #include "sk_id.h"
 
-#define CTL_JOURNALS_MAX  64
-#define CTL_GRACE_MS      1000
+#define CTL_GRACE_MS  1000
 
 typedef struct {
-    int          yes;
-    const char  *journals[CTL_JOURNALS_MAX];
-    size_t       njournals;
+    int             yes;
+    ctl_journals_t  journals;
 } ctl_restore_options_t;
 
 
@@ -170,33 +168,13 @@ static int
 ctl_restore_vanished(ctl_t *ctl, const ctl_restore_options_t *options, uint64_t activity,
     ctl_books_t *books, ctl_findings_t *findings)
 {
-    int     rc;
-    size_t  i;
-
-    memset(books, 0, sizeof(*books));
-    memset(findings, 0, sizeof(*findings));
-    books->grace_ms = CTL_GRACE_MS;
-
-    if (options->njournals == 0) {
+    if (options->journals.n == 0) {
+        memset(books, 0, sizeof(*books));
+        memset(findings, 0, sizeof(*findings));
         return CTL_FINE;
     }
 
-    rc = ctl_books_read(ctl, books, activity);
-
-    for (i = 0; i < options->njournals && rc == CTL_FINE; i++) {
-        rc = ctl_books_journal(ctl, books, options->journals[i]);
-    }
-
-    if (rc == CTL_FINE) {
-        rc = ctl_books_results(ctl, books);
-    }
-
-    if (rc == CTL_FINE) {
-        ctl_books_judge(books);
-        rc = ctl_findings_make(ctl, books, findings);
-    }
-
-    return rc;
+    return ctl_findings_read(ctl, activity, &options->journals, CTL_GRACE_MS, books, findings);
 }
 
 
@@ -215,7 +193,7 @@ ctl_restore_print(const ctl_restore_t *restore, const ctl_restore_options_t *opt
     printf("  stock    %" PRId64 " of %" PRIu64 " units are left\n", restore->stock,
            restore->books.row.stock_limit);
 
-    if (options->njournals == 0) {
+    if (options->journals.n == 0) {
         puts("  lost     not known without journals: \"reconcile ID --journal FILE...\"");
         return;
     }
@@ -351,12 +329,12 @@ ctl_restore_run(ctl_t *ctl, int argc, char **argv)
         if (opt == CTL_OPT_YES) {
             restore.yes = 1;
 
-        } else if (restore.njournals < CTL_JOURNALS_MAX) {
-            restore.journals[restore.njournals++] = optarg;
+        } else if (restore.journals.n < CTL_JOURNALS_MAX) {
+            restore.journals.files[restore.journals.n++] = optarg;
         }
     }
 
-    if (argc - optind < 1 || (argc - optind > 1 && restore.njournals == 0)) {
+    if (argc - optind < 1 || (argc - optind > 1 && restore.journals.n == 0)) {
         return ctl_usage(ctl, "one activity is wanted");
     }
 
@@ -365,11 +343,11 @@ ctl_restore_run(ctl_t *ctl, int argc, char **argv)
     }
 
     while (++optind < argc) {
-        if (restore.njournals == CTL_JOURNALS_MAX) {
+        if (restore.journals.n == CTL_JOURNALS_MAX) {
             return ctl_usage(ctl, "more than %d journals", CTL_JOURNALS_MAX);
         }
 
-        restore.journals[restore.njournals++] = argv[optind];
+        restore.journals.files[restore.journals.n++] = argv[optind];
     }
 
     if ((rc = ctl_open_mysql(ctl)) != CTL_FINE

@@ -31,8 +31,7 @@ ctl_restore_cleared(ctl_t *ctl, ctl_restore_t *restore, const redisReply *reply)
     const char  *status;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) {
-        return ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                        reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        return ctl_redis_refused(ctl, reply);
     }
 
     status = reply->element[0]->str;
@@ -257,8 +256,7 @@ ctl_restore_open(ctl_t *ctl, ctl_restore_t *restore)
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
         restore->rev = ctl_reply_u64(reply->element[0]);
     } else {
-        rc = ctl_fail(ctl, CTL_REFUSED, "Redis: %s",
-                      reply->type == REDIS_REPLY_ERROR ? reply->str : "unexpected reply");
+        rc = ctl_redis_refused(ctl, reply);
     }
 
     freeReplyObject(reply);
