@@ -12,14 +12,13 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Exporter qw(import);
-use Fcntl qw(:flock);
 use File::Basename qw(basename dirname);
-use File::Copy qw(copy);
 use File::Path qw(make_path remove_tree);
 use JSON::PP ();
 use POSIX ();
 use Test::More;
 
+use NodePackages qw(node_missing install_packages);
 use SeckillTest;
 
 our @EXPORT_OK = qw(run_in_browser);
@@ -64,44 +63,13 @@ sub missing {
     plan skip_all => "no browser tests: $what (tools/deps.sh browser installs what is missing)";
 }
 
-sub slurp {
-    my ($path) = @_;
-
-    open my $fh, '<:raw', $path or return '';
-    local $/ = undef;
-    return <$fh> // '';
-}
-
-# npm puts them below build/, once per state of the lock file, for all who ask
-sub install_packages {
-    make_path($home);
-    open my $lock, '>>', "$home/.lock" or die "cannot open $home/.lock: $!\n";
-    flock $lock, LOCK_EX or die "cannot lock $home/.lock: $!\n";
-
-    return 1 if slurp("$home/package-lock.json") eq slurp("$here/package-lock.json")
-        && -e "$home/node_modules/.package-lock.json";
-
-    for my $name (qw(package.json .npmrc package-lock.json)) {
-        copy("$here/$name", "$home/$name") or die "cannot copy $name: $!\n";
-    }
-    my $output = `cd '$home' && timeout 120 npm ci 2>&1 < /dev/null`;
-    return 1 if $? == 0;
-
-    unlink "$home/package-lock.json";
-    diag($output);
-    return 0;
-}
-
 # the path of chromium, when everything else is there too
 sub need_browser {
     my ($chromium) = grep { -x } map { ("$_/chromium", "$_/chromium-browser") } split /:/, $ENV{PATH};
-    my $old_enough = 'const [a, b] = process.versions.node.split(".").map(Number);'
-        . 'process.exit(a > 18 || (a === 18 && b >= 19) ? 0 : 1)';
-
     missing('chromium is not installed') if !$chromium;
-    missing('node is not installed, or older than 18.19') if system("node -e '$old_enough' 2>/dev/null") != 0;
-    missing('npm is not installed') if system('command -v npm > /dev/null') != 0;
-    missing('npm could not install playwright-core and axe-core') if !install_packages();
+    my $without = node_missing();
+    missing($without) if $without;
+    missing('npm could not install playwright-core and axe-core') if !install_packages($here, $home);
 
     return $chromium;
 }
