@@ -67,6 +67,13 @@ while read -r name; do
 done < "$build/check-docs.used"
 rm -f "$build/check-docs.used"
 
+# files that the architecture names: a path, a name, or a name of the module without its prefix
+files=$(find src lua sql t tools docs config ./*.c -type f -printf '%p\n' | sed 's,^\./,,')
+{ grep -oE '\b[A-Za-z0-9][A-Za-z0-9_/.-]*\.(c|h|lua|t|sh|yaml|md|conf|1|5)\b' docs/architecture.md || true; } | sort -u \
+    | while read -r name; do
+    grep -qE "(^|/)(ngx_http_seckill_)?${name//./\\.}$" <<< "$files" || { echo "$name"; exit 1; }
+done || wrong "docs/architecture.md names a file that does not exist"
+
 # relative links of the documents lead somewhere
 for page in README.md README.zh-CN.md CONTRIBUTING.md docs/*.md; do
     { grep -oE '\]\([^)#: ]+' "$page" || true; } | cut -c3- | while read -r link; do
