@@ -39,6 +39,8 @@ done
 
 directives=$(sed -n 's/^    { ngx_string("\(seckill[a-z_]*\)"),$/\1/p' ngx_http_seckill_module.c)
 told directive docs/directives.md <<< "$directives"
+told directive README.md <<< "$directives"
+told directive README.zh-CN.md <<< "$directives"
 # shellcheck disable=SC2016  # backquotes of Markdown
 sed -n 's/^### `\(seckill[a-z_]*\)`$/\1/p' docs/directives.md | while read -r name; do
     grep -qx "$name" <<< "$directives" || { echo "$name"; exit 1; }
@@ -50,6 +52,13 @@ sed -n 's/^    { "[a-z]*", "\([a-z_]*\)", skb_set.*/\1/p' src/backend/skb_settin
 verbs=$("$build/seckillctl" --help | sed -n '/^verbs:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
 [ -n "$verbs" ] || wrong "seckillctl --help names no verbs"
 told verb docs/man/seckillctl.1 <<< "$verbs"
+told verb README.md <<< "$verbs"
+told verb README.zh-CN.md <<< "$verbs"
+
+# both languages grant the same rights
+grants() { grep -A2 '^    ACL SETUSER' "$1" | sed 's/^--$//'; }
+[ "$(grants README.md | sort)" = "$(grants README.zh-CN.md | sort)" ] \
+    || wrong "README.zh-CN.md: other ACL rights than in README.md"
 
 sed -n 's/^SK_VERDICT([A-Z_]*, *[^,]*, *\([0-9]*\),.*/\1/p' src/shared/sk_verdicts_x.h \
     | told code docs/openapi.yaml
