@@ -176,4 +176,16 @@ sql_file('readme.txt', 'not SQL');
     is($exit, 2, 'a missing directory is exit 2');
 }
 
+# installed elsewhere: the files beside the program are found
+{
+    my $prefix = $c->t->dir . '/prefix';
+    $c->t->fresh_database($c->{mysql});
+    system('mkdir', '-p', "$prefix/bin", "$prefix/share/seckill") == 0
+        && system('cp', $c->t->build . '/seckillctl', "$prefix/bin/") == 0
+        && system('cp', '-r', $c->t->root . '/sql', "$prefix/share/seckill/") == 0 or die 'no copy';
+    my ($exit, undef, $err) = $c->t->run("$prefix/bin/seckillctl", '-c', $c->{conf}, 'schema', 'apply');
+    is($exit, 0, 'the files of another prefix are found') or diag($err);
+    is($c->column('SELECT COUNT(*) FROM seckill_orders'), 0, '... and applied');
+}
+
 done_testing();

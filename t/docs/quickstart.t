@@ -13,14 +13,16 @@ use Test::More;
 
 my $root = "$FindBin::Bin/../..";
 
-sub slurp {
-    my ($name) = @_;
+sub slurp_path {
+    my ($path) = @_;
 
-    open my $in, '<', "$root/$name" or die "$name: $!";
+    open my $in, '<', $path or die "$path: $!";
     local $/;
 
     return scalar <$in>;
 }
+
+sub slurp { my ($name) = @_; return slurp_path("$root/$name") }
 
 my $guide = slurp('docs/quickstart.md');
 my ($nginx) = $guide =~ /^```nginx\n(.*?)^```$/ms;
@@ -60,7 +62,7 @@ ctl(0, 'schema', 'status', '--dir', "$root/sql");
 $t->seckilld($conf);
 
 # a minute is long for a test: the sale begins in seconds
-$sql =~ s/INTERVAL 1 MINUTE/INTERVAL 4 SECOND/;
+$sql =~ s/INTERVAL 1 MINUTE/INTERVAL 10 SECOND/;
 $mysql->{dbh}->do($_) for grep { /\S/ } split /;\n/, $sql;
 
 my $key = $t->dir . '/jwt.key';
@@ -87,27 +89,34 @@ like(ctl(0, 'status', '1'), qr/not_started/, 'not started');
 # the guide's configuration, on a port and with a key of ours
 $nginx =~ s{/etc/seckill/jwt\.key}{$key};
 $nginx =~ s{seckill_redis\s.*?;}{seckill_redis unix:$redis->{sock};};
-my ($http, $location) = $nginx =~ /\A(.*?)^server \{\n\s+listen[^\n]*\n(.*)^\}/ms;
+my $journal = $t->dir . '/seckill-accepted.log';
+$nginx =~ s{/var/log/nginx/seckill-accepted\.log}{$journal};
+my ($http, $location, $status) = $nginx =~ /\A(.*?)^server \{\n\s+listen[^\n]*\n(.*?)^\}\s*^server \{\n\s+listen[^\n]*\n(.*?)^\}\s*\z/ms
+    or die 'the guide does not have two servers';
+my $status_port = $t->port;
+$http .= "server {\n    listen 127.0.0.1:$status_port;\n$status}\n";
 my $server = $t->nginx(http => $http, location => $location);
 my $base = "http://127.0.0.1:$server->{port}/api/seckill";
 
 like(scalar qx(curl -s $base/1), qr/"state":"not_started"/, 'facts before the start');
-$t->wait_for(sub { qx(curl -s $base/1) =~ /"state":"running"/ }, 20, 'the start');
+$t->wait_for(sub { qx(curl -s $base/1) =~ /"state":"running"/ }, 40, 'the start');
 
 my $token = ctl(0, 'token', '42', '--key-file', $key);
 chomp $token;
 my $auth = "-H 'Authorization: Bearer $token'";
 
+my $page = "http://127.0.0.1:$status_port/status";
+like(ctl(0, 'doctor', '1', '--status', $page), qr/^\d+ ok, \d+ warnings, 0 wrong$/m, 'nothing is wrong');
 like(scalar qx(curl -s -X POST $auth $base/1), qr/"code":0,"message":"排队中"/, 'bought');
 $t->wait_for(sub { qx(curl -s $auth $base/result/1) =~ /"code":1,/ }, 20, 'the order');
 
-like(scalar qx(curl -s http://127.0.0.1:$server->{port}/status),
+like(scalar qx(curl -s http://127.0.0.1:$status_port/status),
     qr/^seckill_requests_total\{activity="1",verdict="accepted"\} 1$/m, 'the status counts it');
 
 SKIP: {
     skip 'promtool is not installed', 1 if system('command -v promtool >/dev/null') != 0;
 
-    my $said = qx(curl -s http://127.0.0.1:$server->{port}/status | promtool check metrics 2>&1);
+    my $said = qx(curl -s http://127.0.0.1:$status_port/status | promtool check metrics 2>&1);
     is($? >> 8, 0, 'promtool likes the metrics') or diag($said);
 }
 
@@ -126,5 +135,9 @@ like(scalar qx(curl -s -X POST $auth $base/1), qr/"code":50303/, 'closed');
 ctl(0, 'open', '1');
 $t->wait_for(sub { qx(curl -s $base/1) =~ /"state":"running"/ }, 5, 'open again');
 ctl(0, 'reconcile', '1');
+ctl(0, 'reconcile', '1', '--journal', $journal);
+my ($request) = slurp_path($journal) =~ /user=42 .* request_id=(\S+)/ or fail('the journal has the purchase');
+like(ctl(0, 'trace', $request, '--activity', '1'), qr/^  order +id \d+: activity 1, user 42,/m, 'its way');
+like(ctl(0, 'doctor', '1', '--status', $page, '--users', '10000'), qr/ 0 wrong$/m, 'doctor while it runs');
 
 done_testing();

@@ -11,12 +11,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl_backend.h"
 #include "ctl_json.h"
 #include "ctl_sqlfile.h"
 
 #define CTL_SCHEMA_LOCK  "schema"
+#define CTL_SHARED       "/share/seckill/sql"
+#define CTL_DIR_MAX      4096
 
 typedef struct {
     const char     *dir;
@@ -237,10 +241,44 @@ ctl_schema_work(ctl_t *ctl, ctl_schema_t *schema, int apply)
 }
 
 
+/* "make install" knows other prefixes than the packages: bin and share stand side by side */
+static const char *
+ctl_schema_installed(char *buf, size_t size)
+{
+    int          i;
+    char        *slash;
+    ssize_t      len;
+    struct stat  st;
+
+    len = readlink("/proc/self/exe", buf, size - sizeof(CTL_SHARED));
+
+    if (len <= 0 || (size_t) len == size - sizeof(CTL_SHARED)) {
+        return SECKILL_SQL_DIR;
+    }
+
+    buf[len] = '\0';
+
+    for (i = 0; i < 2; i++) {           /* the name, and bin */
+        slash = strrchr(buf, '/');
+
+        if (slash == NULL) {
+            return SECKILL_SQL_DIR;
+        }
+
+        *slash = '\0';
+    }
+
+    strcat(buf, CTL_SHARED);
+
+    return stat(buf, &st) == 0 && S_ISDIR(st.st_mode) ? buf : SECKILL_SQL_DIR;
+}
+
+
 static int
 ctl_schema_run(ctl_t *ctl, int argc, char **argv)
 {
     int           opt, rc, apply;
+    char          installed[CTL_DIR_MAX];
     ctl_schema_t  schema;
 
     static const struct option  options[] = {
@@ -249,7 +287,7 @@ ctl_schema_run(ctl_t *ctl, int argc, char **argv)
     };
 
     memset(&schema, 0, sizeof(schema));
-    schema.dir = SECKILL_SQL_DIR;
+    schema.dir = ctl_schema_installed(installed, sizeof(installed));
 
     while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
         if (opt == '?') {
@@ -285,6 +323,7 @@ const ctl_verb_t  ctl_schema_verb = {
     "        order; safe to run again\n"
     "status  tells which it has; exit 1 when some are missing\n"
     "\n"
-    "      --dir DIR      default " SECKILL_SQL_DIR "\n",
+    "      --dir DIR      default: the one installed beside this program, else\n"
+    "                     " SECKILL_SQL_DIR "\n",
     ctl_schema_run
 };
