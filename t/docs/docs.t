@@ -103,7 +103,7 @@ ok(scalar(keys %verb) > 5, 'verbs are known');
 
 for my $name (map { s{^\Q$root\E/}{}r } glob("$root/README*.md $root/docs/*.md")) {
     my $text = slurp($name);
-    my @wrong = grep { !$verb{$_} } $text =~ /\bseckillctl ([a-z]+)\b(?! (?:and|is|was|may))/g;
+    my @wrong = grep { !$verb{$_} } $text =~ /(?<!SETUSER )\bseckillctl ([a-z]+)\b(?! (?:and|is|was|may))/g;
     is_deeply(\@wrong, [], "$name: its verbs exist");
 }
 
