@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use ConsumerTest;
+use Soak qw(soak);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -19,7 +20,7 @@ sub dead_consumer {
         'STREAMS', $c->key(orders => $id), '>')->[0][1] };
 }
 
-# a consumer that died with entries
+# B8: a consumer that died with entries
 {
     $c->sale(1, units => 300, group => 1);
     $c->buy(1, 1 .. 250);

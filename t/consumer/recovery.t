@@ -8,12 +8,14 @@ use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use ConsumerTest;
 use POSIX ();
+use Soak qw(soak);
+use Soak qw(soak);
 use Test::More;
 
 my $c  = ConsumerTest->new(conf => { 'consumer.workers' => 1 });
 my $id = 0;
 
-# the daemon dies once at each place, then a new one has the same name
+# B5, B6: the daemon dies once at each place, then a new one has the same name
 for my $point (qw(after_read after_begin after_insert after_commit after_settle)) {
     my @users = (1 .. 50);
 
@@ -41,7 +43,13 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
     $c->stop;
 }
 
+# B13: one name, however often it starts
 {
+    for (1 .. soak(3, 50)) {
+        $c->start;
+        $c->t->wait_log($c->{daemon}, qr/seckilld is up/);
+        $c->stop;
+    }
     my $consumers = $c->redis->xinfo('CONSUMERS', $c->key(orders => 1), 'seckilld');
     is(scalar @{$consumers}, 1, 'one consumer name, however often it started');
 }
@@ -70,7 +78,7 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
     $c->{conf} = $alone;
 }
 
-# own pending entries come first, without waiting for any idle limit
+# B5: own pending entries come first, without waiting for any idle limit
 {
     $c->sale(++$id, units => 100, group => 1);
     $c->buy($id, 1 .. 50);
@@ -89,7 +97,7 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
     is(scalar @by_id, 100, 'then the new ones');
 }
 
-# from here on one daemon runs on
+# B2: groups and streams vanish; from here on one daemon runs on
 {
     $c->sale(++$id, units => 100);
     $c->buy($id, 1 .. 10);
@@ -113,7 +121,7 @@ for my $point (qw(after_read after_begin after_insert after_commit after_settle)
     cmp_ok($lines, '<=', 6, 'a few lines about it');
 }
 
-# Redis comes back empty; the shop sells again
+# B2: Redis comes back empty; the shop sells again
 {
     $c->t->kill9($c->{redis});
     sleep 1;

@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib";
 use FakeRedis;
 use NodesTest qw(burst code median sale tally);
 use SeckillTest;
+use Soak qw(soak);
 use Test::More;
 use POSIX ();
 use Time::HiRes qw(sleep time);
@@ -17,11 +18,11 @@ my $redis = $t->redis;
 my $key   = $t->file('auth.key', NodesTest::KEY);
 my $slow  = $t->sanitized ? 5 : 1;
 
-# the literal cases are a minute each: make soak; back-off is at its longest after 3 s
-use constant AWAY_SECONDS => 4;
+# back-off is at its longest after 3 s
+use constant AWAY_SECONDS => soak(4, 60);
 
-use constant WORKERS     => 2;
-use constant CONNECTIONS => 3;
+use constant WORKERS     => soak(2, 4);
+use constant CONNECTIONS => soak(3, 8);
 
 my $user = 0;
 
@@ -95,8 +96,8 @@ $node = $t->nginx(redis => $redis, key_file => $key, workers => WORKERS, http =>
     'seckill_limit off; seckill_redis_connections ' . CONNECTIONS . '; seckill_max_pending 200;');
 my ($most, $child) = (0, fork // die "fork: $!\n");
 if (!$child) {
-    for my $round (1 .. 4) {
-        burst(600, map { [$node->{port}, $round * 10_000 + $_, '/seckill/42'] } 1 .. 3000);
+    for my $round (1 .. soak(4, 5)) {
+        burst(soak(600, 3500), map { [$node->{port}, $round * 100_000 + $_, '/seckill/42'] } 1 .. soak(3000, 20_000));
     }
     POSIX::_exit(0);
 }
@@ -113,7 +114,7 @@ $t->stop($node);
 my $fake = FakeRedis->new(dir => $t->dir, rules => 'CONNECT: close');
 $node = $t->nginx(key_file => $key, workers => WORKERS, http => 'seckill_zone seckill:8m; seckill_redis 127.0.0.1:'
     . $fake->port . '; seckill_redis_connections ' . CONNECTIONS . ';');
-my @answers = ask_for($node->{port}, 3);
+my @answers = ask_for($node->{port}, soak(3, 60));
 is_deeply([keys %{ tally(@answers) }], [50302], 'connections that are closed at once: nothing was taken');
 
 # the state CLOSE_WAIT is 08 in the kernel's table
@@ -123,7 +124,7 @@ my $half = sub {
     return scalar grep {/\Q$end\E /} <$fh>;
 };
 cmp_ok($half->(), '<=', WORKERS * CONNECTIONS, '... no heap of half-closed sockets');
-cmp_ok(scalar $fake->commands('CONNECT'), '<=', WORKERS * CONNECTIONS * 12, '... and tried again with growing pauses');
+cmp_ok(scalar $fake->commands('CONNECT'), '<=', WORKERS * CONNECTIONS * soak(12, 60), '... and tried again with growing pauses');
 $t->stop($node);
 $fake->stop;
 

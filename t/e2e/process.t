@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib";
 
 use NodesTest qw(burst code sale);
 use SeckillTest;
+use Soak qw(soak);
 use Test::More;
 use POSIX ();
 use Time::HiRes qw(sleep time);
@@ -17,10 +18,10 @@ my $redis = $t->redis;
 my $key   = $t->file('auth.key', NodesTest::KEY);
 my $slow  = $t->sanitized ? 5 : 1;
 
-# literal: 200 reloads under load, and 500 without: make soak
-use constant RELOADS       => 16;
-use constant QUIET_RELOADS => 60;
-use constant QUIET_FIRST   => 20;
+use constant RELOADS       => soak(16, 200);
+use constant PAUSE         => soak(0.1, 0.3);
+use constant QUIET_RELOADS => soak(60, 500);
+use constant QUIET_FIRST   => soak(20, 50);
 
 sub reload {
     my ($node) = @_;
@@ -66,7 +67,7 @@ for my $n (1 .. RELOADS) {
         $seen{ $_->{status} ? code($_) : 'closed' }++
             for burst(20, map { [$node->{port}, ++$user, '/seckill/42'] } 1 .. 60);
     }
-    sleep 0.1;
+    sleep PAUSE;
 }
 my %known = map { $_ => 1 } 0, 'status 404', 'closed', 50301, 50302;
 is_deeply([grep { !$known{$_} } keys %seen], [], 'every answer is a documented one') or diag(explain(\%seen));
