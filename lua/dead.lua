@@ -12,9 +12,10 @@
 -- "<user> <result>".  A result that says success stays; a buyer with an order of
 -- another purchase hears of that one.
 --
--- Returns the number of letters written.  An entry that is not pending any more
--- was buried before, by a call whose answer got lost or by a second daemon of the
--- same name: nothing is done for it.
+-- Returns a digit for each entry: 1 buried; 0 it is not pending any more, for it
+-- was buried by a call whose answer got lost, or by a second daemon of the same
+-- name, and nothing is done; 2 it has a letter and was delivered again, for the
+-- group was lost: the letter stays the only one.
 --
 -- Errors: "SECKILL ..." for bad arguments, and Redis' own.  Types and arguments
 -- are proved before the first write; what Redis refuses without memory comes
@@ -22,6 +23,8 @@
 
 local PER = 9       -- arguments of an entry before its own fields
 local CHUNK = 4096  -- fields of a letter that one unpack() takes
+local PAGE = 100   -- letters that are looked at in one step
+local PAGES = 500    -- of them, at most
 
 local call, find = redis.call, string.find
 local orders, dead, group, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -45,6 +48,26 @@ local function succeeded(text)
   return ok and type(value) == "table" and value.success == true
 end
 
+-- Which of these entries have a letter; it is younger than its entry.
+local function find_letters(wanted, first_ms)
+  local found, from = {}, string.format("%.0f", first_ms)
+
+  for _ = 1, PAGES do
+    local letters = call("XRANGE", dead, from, "+", "COUNT", PAGE)
+    for _, letter in ipairs(letters) do
+      local fields = letter[2]
+      if fields[1] == "entry" and wanted[fields[2]] then
+        found[fields[2]] = true
+      end
+    end
+    if #letters < PAGE then
+      break
+    end
+    from = "(" .. letters[#letters][1]
+  end
+  return found
+end
+
 if entries < 1 or #ARGV < 2 + PER then
   return refuse("dead takes two keys, and a key and nine arguments per entry")
 end
@@ -54,7 +77,7 @@ call("XLEN", dead)
 
 local time = call("TIME")
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local buried, at = {}, 3
+local buried, at, verdicts, wanted, first_ms = {}, 3, {}, {}, math.huge
 
 for i = 1, entries do
   local id, user, result, fields = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 8]
@@ -79,11 +102,13 @@ for i = 1, entries do
     end
   end
 
+  verdicts[i] = "0"
   if #call("XPENDING", orders, group, id, id, 1) > 0 then
     local old = user ~= "" and call("GET", KEYS[i + 2])
     local keep = old and succeeded(old)
+    wanted[id], first_ms = true, math.min(first_ms, tonumber((id:match("^%d+"))))
     buried[#buried + 1] = {
-      at = at, fields = fields, user = user, key = KEYS[i + 2], said = keep and old or result,
+      i = i, id = id, at = at, fields = fields, user = user, key = KEYS[i + 2], said = keep and old or result,
       write = user ~= "" and not keep
     }
   end
@@ -94,9 +119,15 @@ if at ~= #ARGV + 1 then
   return refuse("too many arguments")
 end
 
+local found = #buried > 0 and find_letters(wanted, first_ms)
+
+for _, it in ipairs(buried) do
+  verdicts[it.i] = found[it.id] and "2" or "1"
+end
+
 for _, it in ipairs(buried) do
   local letter = {
-    "entry", ARGV[it.at], "reason", ARGV[it.at + 3], "attempts", ARGV[it.at + 4],
+    "entry", it.id, "reason", ARGV[it.at + 3], "attempts", ARGV[it.at + 4],
     "first_error", ARGV[it.at + 5], "last_error", ARGV[it.at + 6],
     "first_ms", string.format("%d", now_ms - tonumber(ARGV[it.at + 7])),
     "dead_ms", string.format("%d", now_ms)
@@ -105,7 +136,9 @@ for _, it in ipairs(buried) do
   for i = 1, math.min(it.fields, CHUNK) do
     letter[head + i] = ARGV[it.at + PER + i - 1]
   end
-  call("XADD", dead, "*", unpack(letter))
+  if not found[it.id] then
+    call("XADD", dead, "*", unpack(letter))
+  end
 end
 
 for _, it in ipairs(buried) do
@@ -115,7 +148,7 @@ for _, it in ipairs(buried) do
   if it.user ~= "" then
     call("PUBLISH", channel, it.user .. " " .. it.said)
   end
-  call("XACK", orders, group, ARGV[it.at])
+  call("XACK", orders, group, it.id)
 end
 
-return #buried
+return table.concat(verdicts)

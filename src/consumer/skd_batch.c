@@ -82,7 +82,7 @@ skd_entry_parse(skd_entry_t *entry, uint64_t activity)
     const redisReply  *reply = entry->fields;
 
     if (reply == NULL) {
-        skd_entry_fail(entry, "deleted", "the entry was deleted from the stream");
+        skd_entry_fail(entry, "deleted", SKD_ENTRY_DELETED);
         return;
     }
 

@@ -13,6 +13,8 @@
 #include "sk_message.h"
 #include "skd.h"
 
+#define SKD_ENTRY_DELETED  "the entry was deleted from the stream"
+
 typedef enum {
     SKD_OPEN,                           /* not decided */
     SKD_INSERT,                         /* becomes an order */

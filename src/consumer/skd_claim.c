@@ -10,47 +10,55 @@
 #include <string.h>
 
 #include "skb_log.h"
+#include "skd_alarm.h"
+#include "skd_stats.h"
 #include "skd_stream.h"
 
 #define SKD_CLAIM_MIN_MS  50            /* between looks */
 #define SKD_CLAIM_MAX_MS  15000
 #define SKD_HOLD_IDS      1000          /* of one command */
+#define SKD_CLAIM_KEYS    2
+#define SKD_CLAIM_ARGS    8             /* keys included */
 
 
-/* Redis 7 tells of entries that were deleted while pending, and forgets them. */
+/* Their letters are written; who bought them is not known any more. */
 static void
 skd_claim_deleted(const skd_stream_t *stream, const redisReply *ids)
 {
     for (size_t i = 0; i < ids->elements; i++) {
-        skb_log(SKB_ERROR, "a pending entry was deleted from the stream",
-                "activity=%" PRIu64 " entry=%s", stream->activity, ids->element[i]->str);
+        skb_log(SKB_ERROR, "dead letter",
+                "activity=%" PRIu64 " entry=%s user=0 reason=deleted attempts=1 error=\"%s\"",
+                stream->activity, ids->element[i]->str, SKD_ENTRY_DELETED);
+
+        skd_count(SKD_COUNT_DEAD, 1);
+        skd_alarm_raise(stream->activity, 0, ids->element[i]->str);
     }
 }
 
 
-/* [next cursor, [id, ...], [deleted id, ...]] */
+/* [next cursor, how many, [deleted id, ...]] */
 static skd_rc_e
 skd_claim_reply(skd_stream_t *stream, skd_reader_t *reader, const redisReply *reply,
     uint64_t *claimed)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3
         || reply->element[0]->type != REDIS_REPLY_STRING
-        || reply->element[0]->len >= SKD_STREAM_ID_MAX)
+        || reply->element[0]->len >= SKD_STREAM_ID_MAX
+        || reply->element[1]->type != REDIS_REPLY_INTEGER
+        || reply->element[2]->type != REDIS_REPLY_ARRAY)
     {
-        snprintf(reader->error, sizeof(reader->error), "unexpected reply to XAUTOCLAIM");
+        snprintf(reader->error, sizeof(reader->error), "unexpected reply to claim.lua");
         return SKD_BLOCKED;
     }
 
     strcpy(stream->claim_cursor, reply->element[0]->str);
-    *claimed = reply->element[1]->elements;
+    *claimed = (uint64_t) reply->element[1]->integer;
 
     if (*claimed > 0) {
         skd_stream_rewind(stream);
     }
 
-    if (reply->elements > 2) {
-        skd_claim_deleted(stream, reply->element[2]);
-    }
+    skd_claim_deleted(stream, reply->element[2]);
 
     /* there may be more: look again soon */
     if (strcmp(stream->claim_cursor, "0-0") != 0) {
@@ -58,6 +66,30 @@ skd_claim_reply(skd_stream_t *stream, skd_reader_t *reader, const redisReply *re
     }
 
     return SKD_OK;
+}
+
+
+static redisReply *
+skd_claim_call(const skd_stream_t *stream, skd_reader_t *reader, uint32_t idle_ms)
+{
+    char         dead[SK_KEY_MAX + 1], idle[12], count[12];
+    size_t       lens[SKD_CLAIM_ARGS];
+    const char  *prefix = reader->config->redis.prefix;
+    const char  *argv[SKD_CLAIM_ARGS] = {
+        stream->key, dead, SKD_GROUP, reader->name, idle, stream->claim_cursor, count,
+        SKD_ENTRY_DELETED
+    };
+
+    dead[sk_key(dead, prefix, strlen(prefix), SK_KEY_DEAD, stream->activity, 0)] = '\0';
+    snprintf(idle, sizeof(idle), "%u", idle_ms);
+    snprintf(count, sizeof(count), "%u", reader->config->consumer.batch);
+
+    for (size_t i = 0; i < SKD_CLAIM_ARGS; i++) {
+        lens[i] = strlen(argv[i]);
+    }
+
+    return skb_redis_script(reader->redis, SK_SCRIPT_CLAIM, SKD_CLAIM_KEYS, SKD_CLAIM_ARGS, argv,
+                            lens);
 }
 
 
@@ -78,9 +110,7 @@ skd_stream_claim(skd_stream_t *stream, skd_reader_t *reader, uint64_t *claimed)
     every_ms = every_ms > SKD_CLAIM_MAX_MS ? SKD_CLAIM_MAX_MS : every_ms;
     stream->claim_ms = skd_now_ms() + skd_jitter(every_ms);
 
-    reply = redisCommand(reader->redis, "XAUTOCLAIM %s %s %s %u %s COUNT %u JUSTID",
-                         stream->key, SKD_GROUP, reader->name, idle_ms,
-                         stream->claim_cursor, reader->config->consumer.batch);
+    reply = skd_claim_call(stream, reader, idle_ms);
 
     switch (skb_redis_class(reply)) {
 

@@ -15,6 +15,7 @@
 #define SKD_DEAD_CALL    64             /* letters of one call */
 #define SKD_DEAD_FIELDS  4096           /* names and values of a letter, at most */
 #define SKD_DEAD_PER     10             /* key and arguments before the fields */
+#define SKD_DEAD_AGAIN   '2'            /* it has its letter, and was told of */
 
 typedef struct {
     char  attempts[12];
@@ -88,7 +89,7 @@ skd_dead_letter(skd_settle_t *settle, const skd_entry_t *entry, const skd_answer
 
 static skd_rc_e
 skd_dead_call(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
-    const skd_range_t *range, const skd_entry_t **letters, size_t n)
+    const skd_range_t *range, const skd_entry_t **letters, size_t n, char *verdicts)
 {
     char                 key[SK_KEY_MAX];
     size_t               key_len;
@@ -129,6 +130,13 @@ skd_dead_call(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *st
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(reader, reply);
+
+    } else if (reply->type != REDIS_REPLY_STRING || reply->len != n) {
+        snprintf(reader->error, sizeof(reader->error), "unexpected reply to dead.lua");
+        rc = SKD_BLOCKED;
+
+    } else {
+        memcpy(verdicts, reply->str, n);
     }
 
     freeReplyObject(reply);
@@ -158,6 +166,7 @@ skd_rc_e
 skd_dead_range(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
     const skd_range_t *range, size_t *dead)
 {
+    char                verdicts[SKD_DEAD_CALL];
     size_t              n, at = range->first;
     skd_rc_e            rc;
     const skd_entry_t  *letters[SKD_DEAD_CALL];
@@ -165,14 +174,16 @@ skd_dead_range(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *s
     *dead = 0;
 
     while ((n = skd_dead_collect(range, &at, letters)) > 0) {
-        rc = skd_dead_call(settle, reader, stream, range, letters, n);
+        rc = skd_dead_call(settle, reader, stream, range, letters, n, verdicts);
 
         if (rc != SKD_OK) {
             return rc;
         }
 
         for (size_t i = 0; i < n; i++) {
-            skd_dead_tell(stream, letters[i]);
+            if (verdicts[i] != SKD_DEAD_AGAIN) {
+                skd_dead_tell(stream, letters[i]);
+            }
         }
 
         *dead += n;

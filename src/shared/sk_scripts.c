@@ -30,5 +30,6 @@ const sk_script_t  sk_scripts[SK_SCRIPTS] = {
     [SK_SCRIPT_DEAD_RETRY] = sk_script(dead_retry),
     [SK_SCRIPT_DEAD]       = sk_script(dead),
     [SK_SCRIPT_SWITCH]     = sk_script(switch),
-    [SK_SCRIPT_LIMIT]      = sk_script(limit)
+    [SK_SCRIPT_LIMIT]      = sk_script(limit),
+    [SK_SCRIPT_CLAIM]      = sk_script(claim)
 };

@@ -25,6 +25,7 @@ typedef enum {
     SK_SCRIPT_DEAD,
     SK_SCRIPT_SWITCH,
     SK_SCRIPT_LIMIT,
+    SK_SCRIPT_CLAIM,
     SK_SCRIPTS
 } sk_script_e;
 

@@ -12,7 +12,7 @@ use Test::More;
 
 my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql-mode' => '' });
 
-# four bad ones among a hundred good ones
+# B9: four bad ones among a hundred good ones
 {
     $c->sale(1, units => 100, group => 1);
     my %bad;
@@ -53,6 +53,17 @@ my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql
     is($lines, 4, 'one line in the log for each');
 }
 
+# B2, B9: the group vanishes and all of it comes again: no letter is written twice
+{
+    $c->redis->xgroup('DESTROY', $c->key(orders => 1), 'seckilld');
+    $c->t->wait_log($c->{daemon}, qr/consumer group created.*activity=1\b/);
+    $c->wait_settled(1);
+    is(scalar @{ $c->dead(1) }, 4, 'after the group was lost there are four letters still');
+    is($c->order_count(1), 100, 'and a hundred orders');
+    my $lines = () = $c->t->log_text($c->{daemon}) =~ /msg="dead letter"/g;
+    is($lines, 4, 'with no second alarm');
+}
+
 # an entry deleted after it was delivered, an activity of another stream, too many fields
 {
     $c->sale(2, units => 100, group => 1);
@@ -75,7 +86,7 @@ my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql
     is(scalar @{ $swollen->{fields} }, 220, 'a swollen one is kept whole');
 }
 
-# what only MySQL can find: row 57 of 100 violates a rule of the shop
+# D3: what only MySQL can find: row 57 of 100 violates a rule of the shop
 {
     $c->dbh->do("ALTER TABLE seckill_orders ADD CONSTRAINT no_57 CHECK (request_id <> 'bad')");
     $c->sale(3, units => 200);
@@ -101,7 +112,7 @@ my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql
     $c->dbh->do('ALTER TABLE seckill_orders DROP CONSTRAINT no_57');
 }
 
-# a price out of range can't be stored by a lax server either
+# D7: a price out of range can't be stored by a lax server either
 {
     $c->sale(4, units => 10);
     $c->dbh->do('ALTER TABLE seckill_activities MODIFY seckill_price DECIMAL(14,2) NOT NULL');
@@ -112,7 +123,7 @@ my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql
     like($c->dead(4)->[0]{error}, qr/^1264 /, 'but a dead letter with the error');
 }
 
-# a server with a small packet
+# D6: a server with a small packet
 {
     $c->dbh->do('SET GLOBAL max_allowed_packet = 16384');
     $c->dbh->do('SET GLOBAL net_buffer_length = 1024');

@@ -49,7 +49,7 @@ sub letters { return map { { @{ $_->[1] } } } $redis->xrange($dead, '-', '+') }
 subtest 'letters' => sub {
     my %id = sold(1, 2, 3);
 
-    is(bury([$id{1}, 1, $failure, user => 1, ext => "\0\xff"], [$id{2}, '', '', junk => 'x']), 2,
+    is(bury([$id{1}, 1, $failure, user => 1, ext => "\0\xff"], [$id{2}, '', '', junk => 'x']), '11',
         'two are buried');
     my ($one, $two) = letters();
     my $age = $one->{dead_ms} - $one->{first_ms};
@@ -64,10 +64,27 @@ subtest 'letters' => sub {
     is(pending(), 1, 'both are acknowledged, the third waits');
 
     my $before = $s->dump_all;
-    is(bury([$id{1}, 1, $failure, user => 1], [$id{2}, '', '']), 0, 'again: nothing is buried');
+    is(bury([$id{1}, 1, $failure, user => 1], [$id{2}, '', '']), '00', 'again: nothing is buried');
     is($s->dump_all, $before, 'and no key changes');
-    is(bury([$id{1}, 1, $failure], [$id{3}, 3, $failure]), 1, 'of old and new, the new one is');
+    is(bury([$id{1}, 1, $failure], [$id{3}, 3, $failure]), '01', 'of old and new, the new one is');
     is(scalar(letters()), 3, 'three letters');
+};
+
+subtest 'a group that was lost delivers all of it again' => sub {
+    my %id = sold(1 .. 300);
+    my @users = 1 .. 250;
+
+    is(bury(map { [$id{$_}, $_, $failure, user => $_] } @users), '1' x 250, 'buried');
+    $redis->xgroup('DESTROY', $orders, 'seckilld');
+    $redis->xgroup('CREATE', $orders, 'seckilld', 0);
+    $redis->xreadgroup('GROUP', 'seckilld', 'n-1', 'COUNT', 5000, 'STREAMS', $orders, '>');
+    $redis->del(result(7));
+    my @again = map { [$id{$_}, $_, $failure, user => $_] } 3, 300, 7, 249;
+    is(bury(@again), '2122', 'of letters and a new one, the new one is');
+    is(scalar(letters()), 251, 'and nobody has two');
+    is($redis->get(result(7)), $failure, 'a lost result is told again');
+    is(pending(), 296, 'and all four are acknowledged');
+    is(bury(@again), '0000', 'then they are not pending');
 };
 
 subtest 'results' => sub {
