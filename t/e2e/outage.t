@@ -6,7 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 
 use FakeRedis;
-use NodesTest qw(burst code median sale tally);
+use NodesTest qw(burst code log_lines median sale tally);
 use SeckillTest;
 use Soak qw(soak);
 use Test::More;
@@ -38,17 +38,11 @@ sub ask_for {
     return @answers;
 }
 
-# Lines of the error log but for the core's own about its clients.
-sub log_lines {
-    my ($node) = @_;
-    return scalar grep { !/ client 127\.0\.0\.1 closed keepalive connection/ } split /\n/, $t->log_text($node);
-}
-
 # What a node says and logs while Redis is away, and how soon it comes back.
 sub away {
     my ($node, $how, $leave, $come_back) = @_;
 
-    my $lines = log_lines($node);
+    my $lines = log_lines($t, $node);
     $leave->();
     ask_for($node->{port}, 1.5);                # timeouts, until the breaker is open
     my @answers = ask_for($node->{port}, AWAY_SECONDS);
@@ -60,7 +54,7 @@ sub away {
     my @one_by_one = map { $_->{seconds} // 99 } @answers[0 .. $#answers - 1000];
     cmp_ok(median(@one_by_one), '<', 0.020 * $slow, '... within 20 ms');
 
-    cmp_ok(log_lines($node) - $lines, '<=', WORKERS * (AWAY_SECONDS + 4), '... at most one line per worker and second');
+    cmp_ok(log_lines($t, $node) - $lines, '<=', WORKERS * (AWAY_SECONDS + 4), '... at most one line per worker and second');
 
     $come_back->();
     my $back = time;

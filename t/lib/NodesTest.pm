@@ -14,7 +14,7 @@ use IO::Socket::INET;
 use MIME::Base64 qw(encode_base64url);
 use Time::HiRes qw(sleep time);
 
-our @EXPORT_OK = qw(burst code median now_ms sale tally token);
+our @EXPORT_OK = qw(burst code log_lines median now_ms sale tally token);
 
 use constant KEY => 'a key of thirty-two bytes, or so';
 
@@ -137,6 +137,12 @@ sub tally {
     my %count;
     $count{ code($_) }++ for @_;
     return \%count;
+}
+
+# Lines of a node's error log but for the core's own about its clients.
+sub log_lines {
+    my ($t, $node) = @_;
+    return scalar grep { !/ client 127\.0\.0\.1 closed keepalive connection/ } split /\n/, $t->log_text($node);
 }
 
 sub median {
