@@ -1,4 +1,5 @@
-# Two nodes before one Redis sell as one: a rush (C2), and clocks that differ (C13).
+# Two nodes before one Redis sell as one: a rush (C2), a limit that both keep (C11,
+# C12), and clocks that differ (C13).
 
 use strict;
 use warnings;
@@ -7,6 +8,8 @@ use lib "$FindBin::Bin/../lib";
 
 use NodesTest qw(burst code now_ms sale tally);
 use SeckillTest;
+use POSIX ();
+use Soak qw(soak);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
@@ -41,6 +44,59 @@ sleep 1.5;
 @answers = burst(10, map { [$nodes[$_ % 2]{port}, 6000 + $_, '/seckill/42'] } 1 .. 10);
 is_deeply(tally(@answers), { 0 => 1, 40005 => 9 }, 'one unit that came back is sold once');
 is($redis->{client}->get('seckill:stock:{42}'), 0, '... and the stock is 0 again');
+$t->stop($_) for @nodes;
+
+# --- one a second, whichever node is asked (C11)
+
+my $cluster = $patient . ' seckill_limit rate=1r/s scope=cluster;';
+@nodes = map { node(workers => 2, http => $cluster) } 1, 2;
+sale($t, $redis, 45, stock => 1000);
+burst(2, map { [$nodes[$_]{port}, 9000 + $_, '/seckill/45'] } 0, 1);    # both know the facts
+for my $round (1 .. soak(3, 30)) {
+    @answers = burst(100, map { [$nodes[$_ % 2]{port}, 7500 + $round, '/seckill/45'] } 1 .. 100);
+    my %codes = %{ tally(@answers) };
+    my $late  = int(max_seconds(@answers));     # each whole second may let one more pass
+    is($codes{0} // 0, 1, "round $round: of a hundred at one instant over two nodes one buys");
+    cmp_ok($codes{40004} // 0, '<=', $late, '... and no other reaches the sale') or diag(explain(\%codes));
+    is(($codes{0} // 0) + ($codes{40003} // 0) + ($codes{40004} // 0), 100, '... each of the others is limited');
+}
+
+sub max_seconds {
+    my ($max) = sort { $b <=> $a } map { $_->{seconds} // 99 } @_;
+    return $max;
+}
+
+# --- workers and Redis are killed: no limit key without an expiry (C12)
+
+my ($kills, $limits, @forever) = (0, 0);
+$redis->{client}->config_set('appendonly', 'yes');
+$redis->{client}->config_rewrite;
+$t->allow_log(qr/exited on signal 9|was left locked by a worker|was locked by/);
+for my $n (1 .. soak(6, 100)) {
+    my $child = fork // die "fork: $!\n";
+    if (!$child) {
+        burst(50, map { [$nodes[$_ % 2]{port}, 100_000 * $n + $_, '/seckill/45'] } 1 .. 1000);
+        POSIX::_exit(0);
+    }
+    sleep 0.02 + rand 0.1;
+    if ($n % 6 == 0) {
+        $t->kill9($redis);
+        $t->restart($redis);
+        $redis->{client} = $t->redis_client($redis);
+    } else {
+        my @workers = $t->children($nodes[$n % 2]);
+        kill 'KILL', $workers[rand @workers] if @workers;
+    }
+    $kills++;
+    for my $key ($redis->{client}->keys('seckill:limit:*')) {
+        $limits++;
+        push @forever, $key if $redis->{client}->ttl($key) == -1;
+    }
+    waitpid $child, 0;
+}
+cmp_ok($limits, '>', 100, "$kills kills: $limits limit keys were looked at");
+is_deeply(\@forever, [], '... and each expires');
+is($redis->{client}->xlen('seckill:orders:{45}'), $redis->{client}->scard('seckill:order_users:{45}'), '... with books in order');
 $t->stop($_) for @nodes;
 
 # --- node 1 is 90 s ahead, node 2 is 90 s behind (C13)
