@@ -17,7 +17,16 @@ use Time::HiRes qw(sleep time);
 my $c = ConsumerTest->new(conf => { 'mysql.timeout' => '2s', 'redis.timeout' => '200ms' });
 
 sub slurp { open my $fh, '<', $_[0] or return ''; local $/ = undef; return <$fh> }
-sub spill { open my $fh, '>', $_[0] or die $!; print {$fh} $_[1]; close $fh or die $!; return }
+# at once: the daemon may be reading it
+sub spill {
+    my ($path, $text) = @_;
+    open my $fh, '>', "$path.new" or die $!;
+    print {$fh} $text;
+    close $fh or die $!;
+    rename "$path.new", $path or die $!;
+    return;
+}
+
 sub hup { kill HUP => $c->{daemon}{pid}; return }
 
 # new settings
@@ -60,15 +69,19 @@ sub hup { kill HUP => $c->{daemon}{pid}; return }
 {
     $c->sale(2, units => 20_000);
     my $good = slurp($c->{conf});
-    for my $round (1 .. 20) {
-        $c->buy(2, map { $round * 200 + $_ } 1 .. 200);
-        spill($c->{conf}, $good =~ s/batch = \d+/'batch = ' . (50 + $round)/er);
+    my ($rounds, $each) = (soak(20, 1000), soak(200, 20));
+    for my $round (1 .. $rounds) {
+        $c->buy(2, map { $round * $each + $_ } 1 .. $each);
+        # every second one is of no use
+        spill($c->{conf}, $round % 2 ? $good . "[consumer]\nbatsh = 1\n"
+                                     : $good =~ s/batch = \d+/'batch = ' . (50 + $round % 100)/er);
         hup();
-        sleep 0.05;
+        sleep soak(0.05, 0.01);
     }
-    $c->wait_settled(2, 30);
-    is($c->order_count(2), 4000, 'twenty reloads under load lose nothing');
-    is($c->sold(2), 4000, 'and double nothing');
+    $c->wait_settled(2, 60);
+    is($c->order_count(2), $rounds * $each, "$rounds reloads under load, half of them broken, lose nothing");
+    is($c->sold(2), $rounds * $each, 'and double nothing');
+    spill($c->{conf}, $good);
     is_deeply($c->dead(2), [], 'no dead letters');
     is($c->pending(2), 0, 'nothing is left half done');
     unlike($c->t->log_text($c->{daemon}) =~ s/.*settings are wrong.*//gr, qr/level=(?:warn|error)/,

@@ -99,15 +99,16 @@ for my $signal (qw(TERM INT)) {
 {
     $c->sale(5, units => 1000);
     $c->start;
-    for my $round (1 .. 10) {
+    my $rounds = soak(10, 100);
+    for my $round (1 .. $rounds) {
         my @ids = map { /^id=(\d+) .*cmd=xreadgroup/ ? $1 : () }
             split /\n/, $c->redis->client('LIST');
         $c->redis->client('KILL', 'ID', $_) for @ids;
         $c->buy(5, $round);
         $c->wait_settled(5);
     }
-    ok($c->t->alive($c->{daemon}), 'alive after ten closed connections');
-    $c->all_bought(5, [1 .. 10], 'and all have their orders');
+    ok($c->t->alive($c->{daemon}), "alive after $rounds closed connections");
+    $c->all_bought(5, [1 .. $rounds], 'and all have their orders');
     ok($c->stop, 'stops well');
 }
 
