@@ -32,6 +32,15 @@ ngx_seckill_redis_conn_read(ngx_event_t *rev)
         return;
     }
 
+    if (conn->state == NGX_SECKILL_CONN_CONNECTING) {
+        /* a refusal: recv() would let the core log each try */
+        ngx_seckill_redis_conn_write(c->write);
+
+        if (conn->peer.connection != c) {
+            return;
+        }
+    }
+
     do {
         n = c->recv(c, buf, sizeof(buf));
 

@@ -14,7 +14,7 @@ use Soak qw(soak);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
-my $c = ConsumerTest->new(conf => { 'mysql.timeout' => '2s', 'redis.timeout' => '200ms' });
+my $c = ConsumerTest->new(conf => { 'mysql.timeout' => '2s', 'redis.timeout' => soak('200ms', '2s') });
 
 sub slurp { open my $fh, '<', $_[0] or return ''; local $/ = undef; return <$fh> }
 # at once: the daemon may be reading it
