@@ -33,6 +33,12 @@ SET seckill:stock:{1005} -3
 [(503) x 10]
 --- response_body_like eval
 [(qr/"code":50302,/) x 10]
+--- after eval
+[(undef) x 9, sub {
+    my $lines = ::log_count(qr/\[error\].*seckill purchases of activity \d+ refused by redis: /);
+    Test::More::cmp_ok($lines, '>=', 1, 'an alarm');
+    Test::More::cmp_ok($lines, '<=', 10, 'or one a second');
+}]
 --- redis_check
 GET seckill:stock:{1001} => 10
 GET seckill:stock:{1002} => 10
@@ -54,6 +60,8 @@ POST /seckill/1001
 --- more_headers eval: $::Alice
 --- error_code: 503
 --- response_body_like: "code":50302,
+--- error_log
+seckill purchases of activity 1001 refused by redis: SECKILL
 --- redis_check
 EXISTS seckill:stock:{1001} => 0
 SCARD seckill:order_users:{1001} => 0
@@ -87,23 +95,25 @@ GET seckill:stock:{1003} => 10
 
 
 === TEST 4: Redis has no memory left (A19)
---- sale: 1001 stock=10
---- request eval
-["POST /seckill/1001", "POST /seckill/1001"]
---- more_headers eval
-[$::Alice, $::Bob]
---- redis
-CONFIG SET maxmemory 1
+--- sale: 1001 stock=100
+--- request
+GET /seckill/1001
+--- response_body_like: "running"
 --- after eval
-[sub { ::redis('CONFIG', 'SET', 'maxmemory', 0) }]
---- error_code eval
-[503, 200]
---- response_body_like eval
-[qr/"code":50302,/, qr/"code":0,/]
+[sub {
+    my ($used) = ::redis('INFO', 'memory') =~ /^used_memory:(\d+)/m;
+    ::redis('CONFIG', 'SET', 'maxmemory', $used - 100_000);
+    my @answers = ::crowd(map { ['POST', '/seckill/1001', ::bearer(::token($_))] } 1 .. 50);
+    Test::More::is(scalar(grep { $_->{status} == 503 && $_->{body} =~ /"code":50302,/ } @answers), 50, 'nothing was taken');
+    Test::More::is(CORE::join(' ', ::redis('GET', 'seckill:stock:{1001}'), ::redis('SCARD', 'seckill:order_users:{1001}'),
+                              ::redis('XLEN', 'seckill:orders:{1001}')), '100 0 0', 'indeed');
+    ::redis('CONFIG', 'SET', 'maxmemory', 0);
+    @answers = ::crowd(map { ['POST', '/seckill/1001', ::bearer(::token($_))] } 1 .. 50);
+    Test::More::is(scalar(grep { $_->{body} =~ /"code":0,/ } @answers), 50, 'all buy when there is some again');
+}]
 --- redis_check
-GET seckill:stock:{1001} => 9
+GET seckill:stock:{1001} => 50
 CONFIG GET maxmemory => maxmemory 0
-SMEMBERS seckill:order_users:{1001} => 1002
 
 
 

@@ -3,9 +3,11 @@
  */
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "skb_redis.h"
 
@@ -163,6 +165,26 @@ skb_redis_greet(redisContext *redis, const skb_config_redis_t *conf, char *error
 }
 
 
+/* Who may not use the socket is what the operator has to know. */
+static void
+skb_redis_refused(const redisContext *redis, const skb_config_redis_t *conf, char *error,
+    size_t size)
+{
+    char            space[1024];
+    struct passwd   entry, *user = NULL;
+
+    if (conf->socket[0] == '\0' || strcmp(redis->errstr, strerror(EACCES)) != 0) {
+        snprintf(error, size, "connect: %s", redis->errstr);
+        return;
+    }
+
+    (void) getpwuid_r(geteuid(), &entry, space, sizeof(space), &user);
+
+    snprintf(error, size, "connect: user %s may not use %s: %s",
+             user != NULL ? user->pw_name : "without a name", conf->socket, redis->errstr);
+}
+
+
 redisContext *
 skb_redis_connect(const skb_config_t *config, char *error, size_t size)
 {
@@ -186,7 +208,7 @@ skb_redis_connect(const skb_config_t *config, char *error, size_t size)
     }
 
     if (redis->err) {
-        snprintf(error, size, "connect: %s", redis->errstr);
+        skb_redis_refused(redis, conf, error, size);
         redisFree(redis);
         return NULL;
     }

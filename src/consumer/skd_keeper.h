@@ -30,6 +30,8 @@ typedef struct {
     int64_t              tick_ms;       /* the slow part is due */
     uint64_t             now_ms;        /* Redis' clock at the tick, epoch milliseconds */
     int64_t              warned_ms;     /* of the last warning about a duty */
+    int64_t              policy_ms;     /* Redis' eviction policy is looked at */
+    int                  evicts;        /* it may evict: said so */
 } skd_keeper_t;
 
 /* Starts the thread.  Returns 0, or an error number. */
@@ -48,6 +50,9 @@ skd_rc_e skd_keeper_lookup(skd_keeper_t *keeper);
 
 /* Reads facts and rows, remembers each seq, and pauses a sale that lost data. */
 skd_rc_e skd_keeper_watch(skd_keeper_t *keeper);
+
+/* Says when Redis may evict keys. */
+skd_rc_e skd_keeper_policy(skd_keeper_t *keeper);
 
 /* Settles sales that have ended. */
 skd_rc_e skd_keeper_settle(skd_keeper_t *keeper);

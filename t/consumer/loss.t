@@ -91,6 +91,17 @@ $c->start;
     pass('a loss while the daemon was down is found at its start');
 }
 
+# B10: Redis that may evict keys; said once for each change
+{
+    my $alarms = sub { my $n = () = $c->t->log_text($c->{daemon}) =~ /level=error msg="Redis may evict/g; return $n };
+    is($alarms->(), 0, 'no word while it evicts nothing');
+    $redis->config('SET', 'maxmemory-policy', 'allkeys-lru');
+    $c->t->wait_log($c->{daemon}, qr/level=error msg="Redis may evict the keys of a sale" maxmemory_policy=allkeys-lru$/m);
+    $redis->config('SET', 'maxmemory-policy', 'noeviction');
+    $c->t->wait_log($c->{daemon}, qr/level=notice msg="Redis evicts nothing any more" maxmemory_policy=noeviction$/m);
+    is($alarms->(), 1, 'an alarm when it may, once');
+}
+
 ok($c->stop, 'the daemon stops well');
 
 done_testing;

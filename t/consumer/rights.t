@@ -66,4 +66,35 @@ unlike($log, qr/secret-word|other-word/, 'nor does it know a password');
 
 ok($c->stop, 'the daemon stops well');
 
+# F7: the socket of Redis belongs to a group, as where it is installed
+SKIP: {
+    skip 'needs root', 4 if $> != 0;
+
+    my ($sock, $gid) = ($c->{redis}{sock}, 54_321);
+    my $place = $c->t->dir . '/place';
+    mkdir $place or die $!;
+    chmod 0755, $c->t->dir, $place, $sock =~ s{/[^/]+\z}{}r or die $!;
+    chown 0, $gid, $sock or die $!;
+    chmod 0770, $sock or die $!;
+    system('cp', $c->t->build . '/seckilld', "$place/seckilld") == 0 or die 'cp';
+    my $file = $c->t->conf(redis => $c->{redis}, mysql => $c->{mysql});
+    chmod 0644, $file or die $!;
+
+    # what it says in two seconds
+    my $as = sub {
+        my (@groups) = @_;
+        my ($exit, undef, $err) = $c->t->run('timeout', 2, 'setpriv', '--reuid=65534', '--regid=65534', @groups,
+            "$place/seckilld", '-c', $file);
+        return $err;
+    };
+    my $said = $as->('--clear-groups');
+    like($said, qr/server=redis .*error="connect: user nobody may not use \Q$sock\E: Permission denied"/,
+        'without the group the log says who lacks what');
+    my $lines = () = $said =~ /level=error/g;
+    is($lines, 1, '... once');
+    $said = $as->("--groups=$gid");
+    like($said, qr/server is connected.*server=redis/, 'with the group it is let in');
+    unlike($said, qr/server=redis .*denied/, '... without a complaint');
+}
+
 done_testing;
