@@ -44,7 +44,7 @@ MODULE_SRCS := config $(wildcard *.c src/http/* src/redis/* src/shared/* src/*.m
 SCRIPTS     := $(BUILD)/gen/sk_scripts_data.h
 
 .DELETE_ON_ERROR:
-.PHONY: all module seckilld seckillctl test unit lint asan chaos demo bench up down deps clean help FORCE
+.PHONY: all module seckilld seckillctl test unit lint asan chaos soak demo bench up down deps clean help FORCE
 
 all: module seckilld seckillctl  ## the module, seckilld and seckillctl (default)
 
@@ -68,6 +68,11 @@ unit: units                      ## plain C tests only, in seconds
 
 asan:                            ## every test with ASan and UBSan in module, daemon and tool
 	$(MAKE) SANITIZE=1 BUILD=build/asan test
+
+soak:                            ## tests of docs/cases.md with their literal times, over an hour; or FILES="t/a.t ..."
+	tools/deps.sh build demo test
+	$(MAKE) -j$(JOBS) all units
+	SECKILL_SOAK=1 tools/test.sh $(BUILD) $(or $(FILES),$(shell grep -lE '^use Soak\b' t/*.t t/*/*.t))
 
 chaos:                           ## sales under faults: every fault once, or ROUNDS=n SEED=s FAULT=name
 	tools/deps.sh build demo test

@@ -81,7 +81,7 @@ GET seckill:stock:{1001} => 9
 
 
 
-=== TEST 6: OPTIONS needs no token and says what is allowed
+=== TEST 6: OPTIONS needs no token and says what is allowed (A12)
 --- sale: 1001 stock=10
 --- request eval
 ["OPTIONS /seckill/1001", "OPTIONS /seckill/result/1001"]
@@ -97,7 +97,7 @@ EVALSHA => 0
 
 
 
-=== TEST 7: other methods are refused, and sell nothing
+=== TEST 7: other methods are refused, and sell nothing (A12)
 --- sale: 1001 stock=10
 --- pipelined_requests eval
 [map { ("$_ /seckill/1001", "$_ /seckill/result/1001") } qw(PUT DELETE PATCH PROPFIND BREW)]
@@ -115,7 +115,7 @@ EVALSHA => 0
 
 
 
-=== TEST 8: a result is not posted
+=== TEST 8: a result is not posted (A12)
 --- sale: 1001 stock=10
 --- request
 POST /seckill/result/1001
@@ -128,7 +128,7 @@ GET seckill:stock:{1001} => 10
 
 
 
-=== TEST 9: HEAD is GET without its body
+=== TEST 9: HEAD is GET without its body (A12)
 --- sale: 1001 stock=10
 --- request eval
 ["HEAD /seckill/1001", "HEAD /seckill/result/1001"]
@@ -155,7 +155,7 @@ WWW-Authenticate: Bearer
 
 
 
-=== TEST 11: every 401 carries the challenge
+=== TEST 11: every 401 carries the challenge (A12)
 --- sale: 1001 stock=10
 --- request eval
 ["POST /seckill/1001", "GET /seckill/result/1001", "GET /seckill/result/1001?queue_token=nonsense"]

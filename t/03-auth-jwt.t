@@ -57,7 +57,7 @@ SMEMBERS seckill:order_users:{1001} =~ ^(1 3|3 1)$
 
 
 
-=== TEST 4: a signature of another key is refused
+=== TEST 4: a signature of another key is refused (E2)
 --- sale: 1001 stock=10
 --- request
 POST /seckill/1001
@@ -254,7 +254,7 @@ SCARD seckill:order_users:{1001} => 4
 
 
 
-=== TEST 17: a header that the core finds too large
+=== TEST 17: a header that the core finds too large (E8)
 --- sale: 1001 stock=10
 --- request
 POST /seckill/1001

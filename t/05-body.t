@@ -108,7 +108,7 @@ XRANGE seckill:orders:{1001} - + =~ (?s) ext sku=红色/42 "x" é \n$
 
 
 
-=== TEST 8: a body larger than seckill_body_max
+=== TEST 8: a body larger than seckill_body_max (A9)
 --- sale: 1001 stock=10
 --- request eval
 ["POST /seckill/1001\n{\"a\":\"" . "x" x 1018 . "\"}", "POST /seckill/1001\n{\"a\":\"" . "x" x 1016 . "\"}"]
@@ -158,7 +158,7 @@ temporary file
 
 
 
-=== TEST 11: the same in chunks
+=== TEST 11: the same in chunks (A9)
 --- sale: 1001 stock=10
 --- config
     location /seckill/ {
@@ -201,7 +201,7 @@ SCARD seckill:order_users:{1001} => 0
 
 
 
-=== TEST 13: nor does it when Redis has lost its data
+=== TEST 13: nor does it when Redis has lost its data (A8)
 --- redis: DEL seckill:control
 --- pipelined_requests eval
 ["POST /seckill/1001\nGET /x", "GET /seckill/result/1001"]
@@ -213,7 +213,7 @@ SCARD seckill:order_users:{1001} => 0
 
 
 
-=== TEST 14: a large body that nobody wants ends the connection
+=== TEST 14: a large body that nobody wants ends the connection (A8, A10)
 --- sale: 1001 stock=10
 --- raw_request eval
 ["POST /seckill/1001 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\r\n" . "x" x 2000]

@@ -9,7 +9,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: refused by name, nothing was taken; the connection stays
+=== TEST 1: refused by name, nothing was taken; the connection stays (A19, A21, A22, A27, A28)
 --- sale: 1001 stock=10
 --- seckill
     seckill_limit off;
@@ -321,7 +321,7 @@ EVAL => 0
 
 
 
-=== TEST 16: a script that is never there is no endless loop
+=== TEST 16: a script that is never there is no endless loop (A16)
 --- sale: 1001 stock=10
 --- fake_redis
 EVALSHA: error NOSCRIPT No matching script. Please use EVAL.
@@ -335,7 +335,7 @@ EVALSHA => 2
 
 
 
-=== TEST 17: nothing listens there
+=== TEST 17: nothing listens there (A25)
 --- seckill
     seckill_redis unix:$TEST_NGINX_DIR/nothing.sock;
 --- request eval
@@ -353,7 +353,7 @@ EVALSHA => 2
 
 
 
-=== TEST 18: every connection is closed at once
+=== TEST 18: every connection is closed at once (A26)
 --- sale: 1001 stock=10
 --- fake_redis
 CONNECT: close

@@ -80,7 +80,7 @@ GET /seckill/result/1001
 
 
 
-=== TEST 7: a lost result of a buyer is "queueing", never "no record"
+=== TEST 7: a lost result of a buyer is "queueing", never "no record" (C8)
 --- sale: 1001 stock=10
 --- redis: SADD seckill:order_users:{1001} 1001
 --- request

@@ -66,7 +66,7 @@ SSCAN => 1
 
 
 
-=== TEST 3: units that come back are sold within seckill_refresh
+=== TEST 3: units that come back are sold within seckill_refresh (C2)
 --- sale: 1001 stock=1
 --- seckill
     seckill_limit off;

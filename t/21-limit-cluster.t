@@ -10,7 +10,7 @@ run_tests();
 
 __DATA__
 
-=== TEST 1: the first request is charged in Redis, value and expiry in one step
+=== TEST 1: the first request is charged in Redis, value and expiry in one step (C12)
 --- sale: 1001 stock=10
 --- seckill
     seckill_limit rate=1r/s scope=cluster;

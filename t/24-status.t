@@ -41,7 +41,7 @@ __DATA__
 
 
 
-=== TEST 3: Redis' refusals by kind
+=== TEST 3: Redis' refusals by kind (A20, A22)
 --- sale: 1001 stock=3
 --- redis: SET seckill:stock:{1001} abc
 --- config

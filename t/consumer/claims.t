@@ -83,7 +83,7 @@ sub dead_consumer {
     $c->t->stop($colleague);
 }
 
-# two copies under the same name, over the same purchases
+# B8, B13: two copies under the same name, over the same purchases
 {
     $c->sale(3, units => 5000);
     my $copy = $c->t->seckilld($c->{conf});

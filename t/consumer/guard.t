@@ -21,7 +21,7 @@ sub unseen {
     return $said;
 }
 
-# after a failover Redis shows more units than were left
+# B11: after a failover Redis shows more units than were left
 {
     $c->sale(1, units => 10);
     $c->buy(1, 1 .. 10);
@@ -86,7 +86,7 @@ sub unseen {
         'the rest is over the limit');
 }
 
-# a buyer whom Redis forgot buys again
+# C9: a buyer whom Redis forgot buys again
 {
     $c->sale(4, units => 100);
     $c->buy(4, [1, 2]);

@@ -14,7 +14,7 @@ use Test::More;
 my $c = ConsumerTest->new(mariadb => {
     'sql-mode' => '', 'character-set-server' => 'latin1', 'default-time-zone' => '+08:00' });
 
-# sold before the daemon ever ran, and before there was a group
+# B1: sold before the daemon ever ran, and before there was a group
 $c->sale(1, units => 100);
 is($c->buy(1, 1 .. 100), '1' x 100, '100 units are sold');
 
@@ -54,7 +54,7 @@ is($status, 1, 'the activity is running');
     is($order->{quantity}, 1, 'quantity');
 }
 
-# prices go through as text
+# D10: prices go through as text
 my @prices = qw(607013.31 0.29 17.08 2.32 99999999.99 0.00);
 
 for my $i (0 .. $#prices) {
@@ -66,7 +66,7 @@ for my $i (0 .. $#prices) {
     is($c->orders(10 + $i)->[0]{seckill_price}, $prices[$i], "price $prices[$i] is exact");
 }
 
-# ids, quantities, and what the buyer sent
+# C16, D11: ids, quantities, and what the buyer sent
 my @large = qw(9007199254740992 9007199254740993 18446744073709551615);
 my $ext   = qq{\x{1F600} "red", o'clock \\ 红色};
 
@@ -81,7 +81,7 @@ is($c->orders(2)->[2]{request_id}, 'r-2.x_Y', 'request id is kept');
 is($c->sold(2), 5, 'units are counted, not orders');
 $c->all_bought(2, \@large, 'large ids have their results');
 
-# the same on a connection made later
+# D11: the same on a connection made later
 $c->dbh->do('KILL ' . $_->[0]) for grep { $_->[0] != $c->dbh->{mysql_thread_id} }
     @{ $c->dbh->selectall_arrayref('SHOW PROCESSLIST') };
 $c->buy(2, [77, 1, $ext]);
@@ -89,7 +89,7 @@ $c->t->wait_for(sub { $c->order_count(2) == 4 }, 10, 'an order on a new connecti
 is($c->orders(2)->[3]{ext}, $ext, 'and after a reconnect');
 
 {
-    # one instant, whatever zone a session has
+    # D12: one instant, whatever zone a session has
     my ($age) = $c->dbh->selectrow_array(
         'SELECT TIMESTAMPDIFF(SECOND, created_at, NOW()) FROM seckill_orders WHERE user_id = 77');
     cmp_ok(abs $age, '<', 5, 'created_at is the real instant, seen from UTC');

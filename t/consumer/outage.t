@@ -49,7 +49,7 @@ sub log_count {
     is(log_count(qr/server is back/), 2, 'and one for each return');
 }
 
-# MySQL dies under it, between batches and at a commit
+# D1: MySQL dies under it, between batches and at a commit
 {
     for my $round (0 .. 2) {
         my $first = 100 + $round * 100;
@@ -235,7 +235,7 @@ sub log_count {
     $c->t->wait_log($c->{daemon}, qr/activity goes on.*activity=6/);
 }
 
-# Redis has no memory for results: nothing is acknowledged, nothing lost
+# A19: Redis has no memory for results: nothing is acknowledged, nothing lost
 {
     my $used = { map { split /:/, $_, 2 } split /\r\n/, $c->redis->info('memory') };
     $c->stop;

@@ -26,7 +26,7 @@ sub heard { open my $fh, '<', $heard or return ''; local $/ = undef; return <$fh
 
 $c->start;
 
-# five attempts, then a letter
+# B9: five attempts, then a letter
 {
     rule();
     $c->sale(1, units => 100);

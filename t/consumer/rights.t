@@ -1,4 +1,4 @@
-# The daemon does all its work with the rights that README grants, and no more: no
+# A27: the daemon does all its work with the rights that README grants, and no more: no
 # other right in Redis; SELECT, INSERT and UPDATE in MySQL.
 
 use strict;

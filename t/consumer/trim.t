@@ -1,4 +1,4 @@
-# Streams get short again: what is acknowledged and older than "retain" goes,
+# B4: streams get short again: what is acknowledged and older than "retain" goes,
 # what is pending or unread stays, for every group.
 
 use strict;

@@ -91,6 +91,7 @@ my $set = sub { my @set = @_; return sub { $redis->config_set(@set) } };
 my $fact = sub { my @fact = @_; return sub { $redis->hset($key->('activity'), @fact) } };
 my %facts = %{ $c->facts($id) };
 
+# B10
 broken('eviction', 'wrong', $set->('maxmemory-policy', 'allkeys-lru'),
     $set->('maxmemory-policy', 'noeviction'));
 broken('append only file', 'wrong', $set->('appendonly', 'no'), $set->('appendonly', 'yes'));

@@ -136,7 +136,7 @@ kill 'CONT', $redis->{pid};
 unlike($t->log_text($node), qr/open socket|left in connection/, '... and leave no socket');
 $t->stop($node);
 
-# --- nginx -t opens no socket to Redis (A14)
+# --- names are refused, and nginx -t opens no socket to Redis (A14, A15)
 
 my ($exit, $said) = $t->nginx_test(key_file => $key, http =>
     'seckill_zone seckill:8m; seckill_redis redis.invalid:6379;');

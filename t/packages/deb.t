@@ -91,7 +91,7 @@ if (!defined $dir) {
 my %file = map { my $name = $_; $name => (glob "$dir/${name}_*.deb")[0] } @names;
 is(scalar(grep { defined && -s } values %file), 3, 'three packages') or BAIL_OUT('no packages');
 
-# the binary interface: the exact one of the nginx it was built for
+# A29: the binary interface: the exact one of the nginx it was built for
 my ($abi) = (run('dpkg-query', '-W', '-f', '${Provides}', 'nginx'))[1] =~ /(nginx-abi-[^, ]+)/;
 my $depends = field($file{'libnginx-mod-http-seckill'}, 'Depends');
 like($depends, qr/\Q$abi\E\b/, "depends on $abi");
@@ -99,7 +99,7 @@ like(field($file{'libnginx-mod-http-seckill'}, 'Built-Using'), qr/^hiredis \(= \
     'says which hiredis is inside');
 unlike($depends, qr/hiredis/, 'and needs none beside it');
 
-# another build of nginx: a package that depends on an interface nobody provides
+# A29: another build of nginx: a package that depends on an interface nobody provides
 fine('unpacked', 'dpkg-deb', '-R', $file{'libnginx-mod-http-seckill'}, "$temp/other");
 fine('other build', 'sed', '-i', "s/\Q$abi\E/nginx-abi-0.0.0-1/", "$temp/other/DEBIAN/control");
 fine('packed', 'dpkg-deb', '-b', "$temp/other", "$temp/other.deb");

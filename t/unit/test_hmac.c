@@ -4,8 +4,14 @@
  */
 
 
+#include <time.h>
+
 #include "unit.h"
 #include "sk_hmac.h"
+
+
+#define EQUAL_TIMES  100000
+#define EQUAL_BYTES  1024
 
 
 typedef struct {
@@ -164,6 +170,60 @@ equal(void **state)
 }
 
 
+static uint64_t
+equal_ns(const uint8_t *a, const uint8_t *b)
+{
+    volatile int     same;
+    struct timespec  from, to;
+
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    same = sk_equal(a, b, EQUAL_BYTES);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    (void) same;
+
+    return (uint64_t) (to.tv_sec - from.tv_sec) * 1000000000 + (uint64_t) to.tv_nsec
+           - (uint64_t) from.tv_nsec;
+}
+
+
+static int
+by_value(const void *a, const void *b)
+{
+    uint64_t  x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+    return (x > y) - (x < y);
+}
+
+
+/* Case E10: where they differ cannot be told from the time it takes. */
+static void
+equal_time(void **state)
+{
+    size_t           i;
+    double           ratio;
+    static uint8_t   a[EQUAL_BYTES], first[EQUAL_BYTES], last[EQUAL_BYTES];
+    static uint64_t  ns[2][EQUAL_TIMES];
+
+    (void) state;
+
+    first[0] = 1;
+    last[EQUAL_BYTES - 1] = 1;
+
+    for (i = 0; i < EQUAL_TIMES; i++) {
+        ns[0][i] = equal_ns(a, first);
+        ns[1][i] = equal_ns(a, last);
+    }
+
+    qsort(ns[0], EQUAL_TIMES, sizeof(uint64_t), by_value);
+    qsort(ns[1], EQUAL_TIMES, sizeof(uint64_t), by_value);
+    ratio = (double) ns[1][EQUAL_TIMES / 2] / (double) ns[0][EQUAL_TIMES / 2];
+
+    if (ratio < 0.8 || ratio > 1.25) {
+        fail_msg("the last byte takes %.2f times as long as the first", ratio);
+    }
+}
+
+
 int
 main(void)
 {
@@ -171,7 +231,8 @@ main(void)
         cmocka_unit_test(rfc_4231),
         cmocka_unit_test(empty_key_and_data),
         cmocka_unit_test(names),
-        cmocka_unit_test(equal)
+        cmocka_unit_test(equal),
+        cmocka_unit_test(equal_time)
     };
 
     return cmocka_run_group_tests_name("hmac", tests, NULL, NULL);
