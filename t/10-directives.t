@@ -135,3 +135,40 @@ fine
 --- more_headers eval: $::Alice
 --- response_body_like eval
 [qr/"code":0,/, qr/"code":0,/, qr/"code":0,/]
+
+
+
+=== TEST 7: a time of each level (A13)
+--- sale: 1001 stock=10
+--- http_config
+    seckill_zone sale:8m;
+    seckill_redis $TEST_NGINX_FAKE;
+    seckill_auth_key_file $TEST_NGINX_KEY;
+    seckill_limit off;
+    seckill_redis_timeout 3s;
+    seckill_timeout 4s;
+--- config
+    seckill_redis_timeout 1500ms;
+
+    location /seckill/ {
+        seckill on;
+
+        location /seckill/inner/ { seckill_redis_timeout 200ms; }
+        location /seckill/same/ { seckill_messages en; }
+    }
+--- fake_redis
+EVALSHA: silent
+--- request
+GET /seckill/1001
+--- response_body_like: "running"
+--- after eval
+[sub {
+    my @seconds = map {
+        my ($answer) = ::crowd(['POST', "/seckill/${_}1001", $::Alice]);
+        Test::More::like($answer->{body}, qr/"code":50301,/, "$_: no answer");
+        $answer->{seconds} // 99;
+    } 'inner/', '', 'same/';
+    Test::More::cmp_ok($seconds[0], '<', 1.4, 'the innermost time counts');
+    Test::More::cmp_ok($_, '>=', 1.4, 'that of the server, where there is none') for @seconds[1, 2];
+    Test::More::cmp_ok($_, '<', 2.9, 'and not that of http') for @seconds[1, 2];
+}]

@@ -15,7 +15,7 @@ use Test::More;
 my $c  = ConsumerTest->new(conf => { 'consumer.workers' => 1 });
 my $id = 0;
 
-# B5, B6: the daemon dies once at each place, then a new one has the same name
+# B5, B6, F6: the daemon dies once at each place, then a new one has the same name
 for my $point (qw(after_read after_begin after_insert after_commit after_settle)) {
     my @users = (1 .. 50);
 

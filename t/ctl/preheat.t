@@ -154,6 +154,13 @@ sub refused {
     refused([$id], qr/has started/, 'a new limit after the start');
     is($c->stock($id), 94, 'the stock is what the sale left');
 
+    # three shells at once (C4)
+    my $before = $c->everything;
+    my $one = "$ctl -c $c->{conf} preheat $id --late 2>/dev/null; echo \$?";
+    my (undef, $codes) = $t->run('sh', '-c', "($one) & ($one) & ($one) & wait");
+    is($codes, "4\n4\n4\n", 'three at once in a sale: each is refused');
+    is($c->everything, $before, '... and nothing is changed');
+
     # the shop moves the start into the future: the sale has begun all the same
     $c->dbh->do('UPDATE seckill_activities SET start_time = DATE_ADD(UTC_TIMESTAMP(), '
             . "INTERVAL 600 SECOND) WHERE id = $id");

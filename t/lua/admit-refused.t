@@ -1,4 +1,4 @@
-# When lua/admit.lua may not sell it says so and leaves Redis exactly as it was:
+# A20: when lua/admit.lua may not sell it says so and leaves Redis exactly as it was:
 # scripts have no rollback, so nothing may be written before all is proved.
 
 use strict;
