@@ -7,7 +7,6 @@ use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use ConsumerTest;
-use Soak qw(soak);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
