@@ -72,8 +72,8 @@ X-Forwarded-For: 203.0.113.99
 --- after eval
 [sub {
     # the proxy adds the address that it sees behind what the client claims
-    my @attack = map { ['POST', '/seckill/1001', "$::Bob\r\nX-Forwarded-For: 203.0.113.7, 203.0.113.66"] } 1 .. Soak::soak(200, 1000);
-    my @answers = ::crowd(@attack);
+    my @attack = map { ['POST', '/seckill/1001', "$::Bob\r\nX-Forwarded-For: 203.0.113.7, 203.0.113.66"] } 1 .. 200;
+    my @answers = map { ::crowd(@attack) } 1 .. Soak::soak(1, 5);
     Test::More::is(::codes(@answers), '0:1 40003:4 status 429:' . Soak::soak(195, 995), 'the one who claims is limited');
     @answers = ::crowd(['POST', '/seckill/1001', "$::Alice\r\nX-Forwarded-For: 203.0.113.7"]);
     Test::More::is(::codes(@answers), '0:1', 'the victim is not');
