@@ -100,7 +100,8 @@ SCARD seckill:order_users:{1001} => 1000500
 --- fake_redis eval: ::every_20th()
 --- request
 GET /seckill/1001
---- response_body_like: "running"
+--- error_code_like: ^(?:200|503)$
+--- response_body_like: "running"|"code":50302
 --- after eval
 [sub {
     my (%codes, @wrong);
