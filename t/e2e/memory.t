@@ -72,7 +72,8 @@ while ($asked < REQUESTS) {
     $asked += @tokens;
 }
 my $grown = rss_kib() - $warm;
-cmp_ok($grown, '<', $t->sanitized ? 65_536 : 512, sprintf '%d requests in %d s: memory grew by %d KiB', $asked, time - $began, $grown);
+# the sanitizers keep what was freed, and look for leaks in their own way
+cmp_ok($grown, '<', $t->sanitized ? 524_288 : 512, sprintf '%d requests in %d s: memory grew by %d KiB', $asked, time - $began, $grown);
 my $all = 0;
 $all += $_ for values %status;
 is($status{401} * 5, $all * 4, 'four of five tokens were refused');
