@@ -127,7 +127,8 @@ is(code(burst(1, [$node->{port}, ++$user, '/seckill/42'])), 0, 'Redis is there: 
 away('nothing listens', sub { $t->stop($redis) }, sub {
     $t->restart($redis);
     $redis->{client} = $t->redis_client($redis);
-    sale($t, $redis, 42, stock => 10_000_000);
+    # what restore does: a new epoch
+    sale($t, $redis, 42, stock => 10_000_000, epoch => 2);
 });
 
 away('packets are dropped', sub { net("$there ip addr del 192.0.2.2/24 dev sk1") },
