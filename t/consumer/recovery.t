@@ -9,7 +9,6 @@ use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 use ConsumerTest;
 use POSIX ();
 use Soak qw(soak);
-use Soak qw(soak);
 use Test::More;
 
 my $c  = ConsumerTest->new(conf => { 'consumer.workers' => 1 });

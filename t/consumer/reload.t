@@ -10,7 +10,6 @@ use ConsumerTest;
 use IO::Select;
 use IO::Socket::UNIX;
 use Soak qw(soak);
-use Soak qw(soak);
 use Test::More;
 use Time::HiRes qw(sleep time);
 
