@@ -78,7 +78,7 @@ SKIP: {
     chown 0, $gid, $sock or die $!;
     chmod 0770, $sock or die $!;
     system('cp', $c->t->build . '/seckilld', "$place/seckilld") == 0 or die 'cp';
-    my $file = $c->t->conf(redis => $c->{redis}, mysql => $c->{mysql});
+    my $file = $c->t->conf(redis => $c->{redis}, mysql => $c->{mysql}, 'consumer.workers' => 1);
     chmod 0644, $file or die $!;
 
     # what it says in two seconds

