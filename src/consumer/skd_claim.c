@@ -73,16 +73,23 @@ static redisReply *
 skd_claim_call(const skd_stream_t *stream, skd_reader_t *reader, uint32_t idle_ms)
 {
     char         dead[SK_KEY_MAX + 1], idle[12], count[12];
-    size_t       lens[SKD_CLAIM_ARGS];
+    size_t       len, lens[SKD_CLAIM_ARGS];
     const char  *prefix = reader->config->redis.prefix;
-    const char  *argv[SKD_CLAIM_ARGS] = {
-        stream->key, dead, SKD_GROUP, reader->name, idle, stream->claim_cursor, count,
-        SKD_ENTRY_DELETED
-    };
+    const char  *argv[SKD_CLAIM_ARGS];
 
-    dead[sk_key(dead, prefix, strlen(prefix), SK_KEY_DEAD, stream->activity, 0)] = '\0';
+    len = sk_key(dead, prefix, strlen(prefix), SK_KEY_DEAD, stream->activity, 0);
+    dead[len] = '\0';
     snprintf(idle, sizeof(idle), "%u", idle_ms);
     snprintf(count, sizeof(count), "%u", reader->config->consumer.batch);
+
+    argv[0] = stream->key;
+    argv[1] = dead;
+    argv[2] = SKD_GROUP;
+    argv[3] = reader->name;
+    argv[4] = idle;
+    argv[5] = stream->claim_cursor;
+    argv[6] = count;
+    argv[7] = SKD_ENTRY_DELETED;
 
     for (size_t i = 0; i < SKD_CLAIM_ARGS; i++) {
         lens[i] = strlen(argv[i]);

@@ -166,7 +166,7 @@ skd_rc_e
 skd_dead_range(skd_settle_t *settle, skd_reader_t *reader, const skd_stream_t *stream,
     const skd_range_t *range, size_t *dead)
 {
-    char                verdicts[SKD_DEAD_CALL];
+    char                verdicts[SKD_DEAD_CALL] = { 0 };
     size_t              n, at = range->first;
     skd_rc_e            rc;
     const skd_entry_t  *letters[SKD_DEAD_CALL];
