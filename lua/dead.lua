@@ -23,8 +23,8 @@
 
 local PER = 9       -- arguments of an entry before its own fields
 local CHUNK = 4096  -- fields of a letter that one unpack() takes
-local PAGE = 100   -- letters that are looked at in one step
-local PAGES = 500    -- of them, at most
+local PAGE = 100    -- letters that are looked at in one step
+local PAGES = 50    -- of them, at most: Redis stands still meanwhile
 
 local call, find = redis.call, string.find
 local orders, dead, group, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
