@@ -303,7 +303,7 @@ ngx_http_seckill_postconfiguration(ngx_conf_t *cf)
 
     *h = ngx_http_seckill_handler;
 
-    return NGX_OK;
+    return ngx_http_seckill_conf_redis_owner(cf);
 }
 
 
@@ -449,6 +449,10 @@ ngx_http_seckill_check_loc_conf(ngx_conf_t *cf,
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"seckill_redis_timeout\", "
                            "\"seckill_redis_connect_timeout\" and "
                            "\"seckill_refresh\" must not be 0");
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_http_seckill_conf_redis_check(cf, conf) != NGX_CONF_OK) {
         return NGX_CONF_ERROR;
     }
 

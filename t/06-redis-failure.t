@@ -35,6 +35,12 @@ EVALSHA 12: error ERR Error running script (call to f_1): @user_script:80: -OOM 
 [("Retry-After: [1-9]\\d*") x 12, ""]
 --- response_body_like eval
 [(qr/^\{"code":50302,"message":"系统繁忙，请稍后再试","data":null,/) x 12, qr/"code":0,/]
+--- after eval
+[(undef) x 12, sub {
+    Test::More::is(::log_count(qr/redis "[^"]*" is a node of a cluster, which is not supported: MOVED 3999/), 1,
+                   'what MOVED means is said, once');
+    Test::More::is(::log_count(qr/node of a cluster/), 1, 'for all that a cluster may say');
+}]
 --- redis_check
 GET seckill:stock:{1001} => 9
 XLEN seckill:orders:{1001} => 1

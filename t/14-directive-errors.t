@@ -505,3 +505,33 @@ invalid value "closed" in "seckill_switch" directive
 --- must_die
 --- error_log
 "seckill_switch" directive is duplicate
+
+
+
+=== TEST 53: a redis host name without a resolver
+--- seckill
+    seckill_redis redis.invalid:6379;
+--- must_die
+--- error_log
+redis address "redis.invalid:6379" is a host name and needs a "resolver" directive, with a name server that knows it
+
+
+
+=== TEST 54: a resolver of another server is not enough
+--- http_config
+    seckill_zone sale:8m;
+    seckill_auth_key_file $TEST_NGINX_KEY;
+    server { listen unix:$TEST_NGINX_DIR/other.sock; resolver 127.0.0.1:5300; }
+    seckill_redis redis.invalid:6379;
+--- must_die
+--- error_log
+redis address "redis.invalid:6379" is a host name and needs a "resolver" directive
+
+
+
+=== TEST 55: a redis address with a path behind it
+--- seckill
+    seckill_redis redis.invalid:6379/1;
+--- must_die
+--- error_log
+invalid host in redis address "redis.invalid:6379/1"

@@ -360,6 +360,9 @@ char *ngx_http_seckill_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_seckill_conf_redis(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+char *ngx_http_seckill_conf_redis_check(ngx_conf_t *cf,
+    ngx_http_seckill_loc_conf_t *slcf);
+ngx_int_t ngx_http_seckill_conf_redis_owner(ngx_conf_t *cf);
 char *ngx_http_seckill_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_seckill_conf_auth_key_file(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -14,6 +14,7 @@ static ngx_int_t ngx_seckill_redis_init_addr(ngx_seckill_redis_addr_t *dst,
 static ngx_seckill_redis_t *ngx_seckill_redis_find(
     ngx_seckill_redis_addr_t *addr, ngx_seckill_redis_settings_t *settings);
 static ngx_uint_t ngx_seckill_redis_same(ngx_str_t *a, ngx_str_t *b);
+static void ngx_seckill_redis_close(ngx_seckill_redis_t *redis);
 
 
 /* outlives configurations: with "master_process off" a reload keeps the worker */
@@ -72,13 +73,16 @@ ngx_seckill_redis_find(ngx_seckill_redis_addr_t *addr,
     {
         redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
 
-        if (ngx_seckill_redis_same(&redis->addr.name, &addr->name)
+        if (!redis->closing
+            && ngx_seckill_redis_same(&redis->addr.name, &addr->name)
             && ngx_seckill_redis_same(&redis->addr.user, &addr->user)
             && ngx_seckill_redis_same(&redis->addr.password, &addr->password)
             && redis->addr.db == addr->db
             && redis->settings.connections == settings->connections
             && redis->settings.max_pending == settings->max_pending
-            && redis->settings.connect_timeout == settings->connect_timeout)
+            && redis->settings.connect_timeout == settings->connect_timeout
+            && redis->settings.resolver == settings->resolver
+            && redis->settings.owner == settings->owner)
         {
             return redis;
         }
@@ -102,16 +106,21 @@ static ngx_int_t
 ngx_seckill_redis_init_addr(ngx_seckill_redis_addr_t *dst,
     ngx_seckill_redis_addr_t *src)
 {
-    dst->sockaddr = ngx_alloc(src->socklen, ngx_cycle->log);
-    if (dst->sockaddr == NULL) {
-        return NGX_ERROR;
+    if (src->sockaddr) {
+        dst->sockaddr = ngx_alloc(src->socklen, ngx_cycle->log);
+        if (dst->sockaddr == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memcpy(dst->sockaddr, src->sockaddr, src->socklen);
+        dst->socklen = src->socklen;
     }
 
-    ngx_memcpy(dst->sockaddr, src->sockaddr, src->socklen);
-    dst->socklen = src->socklen;
+    dst->port = src->port;
     dst->db = src->db;
 
     if (ngx_seckill_redis_copy(&dst->name, &src->name) != NGX_OK
+        || ngx_seckill_redis_copy(&dst->host, &src->host) != NGX_OK
         || ngx_seckill_redis_copy(&dst->user, &src->user) != NGX_OK
         || ngx_seckill_redis_copy(&dst->password, &src->password) != NGX_OK)
     {
@@ -192,7 +201,7 @@ ngx_seckill_redis_up(void)
     {
         redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
 
-        for (i = 0; i < redis->nconns; i++) {
+        for (i = 0; i < redis->nconns && !redis->closing; i++) {
             if (redis->conns[i].state != NGX_SECKILL_CONN_READY) {
                 return 0;
             }
@@ -211,9 +220,50 @@ ngx_seckill_redis_pending(ngx_seckill_redis_t *redis)
 
 
 void
+ngx_seckill_redis_forget(void *owner)
+{
+    ngx_queue_t          *q;
+    ngx_seckill_redis_t  *redis;
+
+    if (ngx_seckill_redis_clients.next == NULL) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&ngx_seckill_redis_clients);
+         q != ngx_queue_sentinel(&ngx_seckill_redis_clients);
+         q = ngx_queue_next(q))
+    {
+        redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
+
+        if (redis->settings.owner == owner) {
+            ngx_seckill_redis_close(redis);
+        }
+    }
+}
+
+
+/* ends its calls, which must not start new ones */
+
+static void
+ngx_seckill_redis_close(ngx_seckill_redis_t *redis)
+{
+    ngx_uint_t  i;
+
+    redis->closing = 1;
+
+    for (i = 0; i < redis->nconns; i++) {
+        ngx_seckill_redis_conn_exit(&redis->conns[i]);
+    }
+
+    if (redis->subscriber.redis) {
+        ngx_seckill_redis_conn_exit(&redis->subscriber);
+    }
+}
+
+
+void
 ngx_seckill_redis_exit(void)
 {
-    ngx_uint_t            i;
     ngx_queue_t          *q, *next;
     ngx_seckill_redis_t  *redis;
 
@@ -229,16 +279,7 @@ ngx_seckill_redis_exit(void)
     {
         redis = ngx_queue_data(q, ngx_seckill_redis_t, queue);
 
-        /* calls that end here must not start new ones */
-        redis->closing = 1;
-
-        for (i = 0; i < redis->nconns; i++) {
-            ngx_seckill_redis_conn_exit(&redis->conns[i]);
-        }
-
-        if (redis->subscriber.redis) {
-            ngx_seckill_redis_conn_exit(&redis->subscriber);
-        }
+        ngx_seckill_redis_close(redis);
     }
 
     for (q = ngx_queue_head(&ngx_seckill_redis_clients);
@@ -250,6 +291,7 @@ ngx_seckill_redis_exit(void)
 
         ngx_free(redis->addr.sockaddr);
         ngx_free(redis->addr.name.data);
+        ngx_free(redis->addr.host.data);
         ngx_free(redis->addr.user.data);
         ngx_free(redis->addr.password.data);
         ngx_free(redis);

@@ -83,8 +83,10 @@ typedef enum {
 /* what a "seckill_redis" directive says; two equal ones share a client */
 typedef struct {
     ngx_str_t                   name;   /* the address as written */
-    struct sockaddr            *sockaddr;
+    struct sockaddr            *sockaddr;       /* NULL: "host" is resolved */
     socklen_t                   socklen;
+    ngx_str_t                   host;
+    in_port_t                   port;
     ngx_uint_t                  db;
     ngx_str_t                   user;
     ngx_str_t                   password;
@@ -95,6 +97,8 @@ typedef struct {
     ngx_uint_t                  connections;
     ngx_uint_t                  max_pending;        /* calls */
     ngx_msec_t                  connect_timeout;    /* up to the script's load */
+    ngx_resolver_t             *resolver;       /* NULL: not a host name */
+    void                       *owner;          /* of what is pointed to: a pool */
 } ngx_seckill_redis_settings_t;
 
 
@@ -126,10 +130,17 @@ struct ngx_seckill_call_s {
 
 /*
  * The worker's client for the address, made on first use and kept until the
- * worker ends; it does not point into the configuration.  NULL: no memory.
+ * worker ends; it points into the configuration only where settings->owner is
+ * set.  NULL: no memory.
  */
 ngx_seckill_redis_t *ngx_seckill_redis_get(ngx_seckill_redis_addr_t *addr,
     ngx_seckill_redis_settings_t *settings);
+
+/*
+ * The owner is about to go: closes the clients that point into it.  A worker
+ * has one configuration for its life, but with "master_process off" it goes on.
+ */
+void ngx_seckill_redis_forget(void *owner);
 
 /* From now on the worker counts its calls there. */
 void ngx_seckill_redis_count(ngx_seckill_redis_count_t *count);

@@ -42,10 +42,10 @@ static struct {
     { "NOREPLICAS", 10, NGX_SECKILL_ERROR_REFUSED },
     { "NOAUTH", 6, NGX_SECKILL_ERROR_WRONG_NODE },
     { "READONLY", 8, NGX_SECKILL_ERROR_WRONG_NODE },
-    { "MOVED", 5, NGX_SECKILL_ERROR_REFUSED },
-    { "ASK", 3, NGX_SECKILL_ERROR_REFUSED },
-    { "TRYAGAIN", 8, NGX_SECKILL_ERROR_REFUSED },
-    { "CLUSTERDOWN", 11, NGX_SECKILL_ERROR_REFUSED },
+    { "MOVED", 5, NGX_SECKILL_ERROR_CLUSTER },
+    { "ASK", 3, NGX_SECKILL_ERROR_CLUSTER },
+    { "TRYAGAIN", 8, NGX_SECKILL_ERROR_CLUSTER },
+    { "CLUSTERDOWN", 11, NGX_SECKILL_ERROR_CLUSTER },
     { "MASTERDOWN", 10, NGX_SECKILL_ERROR_WRONG_NODE },
     { "LOADING", 7, NGX_SECKILL_ERROR_LOADING }
 };
@@ -316,6 +316,10 @@ ngx_seckill_redis_call_reply(ngx_seckill_redis_conn_t *conn, redisReply *reply)
 
     ngx_queue_remove(q);
     ngx_seckill_redis_call_finish(conn, call);
+
+    if (conn->leaving && ngx_queue_empty(&conn->sent)) {
+        ngx_seckill_redis_conn_fail(conn, "left for another node");
+    }
 }
 
 
@@ -341,6 +345,10 @@ ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
     }
 
     if (i == call->received) {
+        if (call->script == &sk_scripts[SK_SCRIPT_ADMIT] && !call->internal) {
+            ngx_seckill_redis_right_node(conn);
+        }
+
         ngx_seckill_redis_call_end(redis, call, NGX_SECKILL_ANSWERED, NULL);
         return;
     }
@@ -361,12 +369,23 @@ ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
     end = (error == NGX_SECKILL_ERROR_OTHER) ? NGX_SECKILL_UNKNOWN
                                              : NGX_SECKILL_NOT_RUN;
 
+    if (error == NGX_SECKILL_ERROR_CLUSTER && !redis->cluster) {
+        redis->cluster = 1;
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "seckill redis \"%V\" is a node of a cluster, which is "
+                      "not supported: %s", &redis->addr.name, text);
+    }
+
     ngx_seckill_redis_call_end(redis, call, end, text);
 
-    if (!internal
-        && (error == NGX_SECKILL_ERROR_WRONG_NODE
-            || error == NGX_SECKILL_ERROR_LOADING))
-    {
+    if (internal) {
+        return;
+    }
+
+    if (error == NGX_SECKILL_ERROR_WRONG_NODE) {
+        ngx_seckill_redis_wrong_node(conn, text);
+
+    } else if (error == NGX_SECKILL_ERROR_LOADING) {
         ngx_seckill_redis_conn_fail(conn, text);
     }
 }

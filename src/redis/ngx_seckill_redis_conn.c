@@ -1,12 +1,13 @@
 
 /*
- * One connection: connect, authenticate, select, load the script, then calls in
- * pipeline order until it fails; then back-off, and again.
+ * One connection: find the address, connect, authenticate, select, load the
+ * script, then calls in pipeline order until it fails; then back-off, and again.
  *
- * IDLE -> CONNECTING -> HANDSHAKE -> READY -> (fail) IDLE; this file is the only
- * writer.  The first failure after a good answer keeps waiting calls for one
- * more try; from the second in a row on calls end at once as "not run", until
- * Redis has answered a handshake again.
+ * IDLE -> RESOLVING -> CONNECTING -> HANDSHAKE -> READY -> (fail) IDLE; only an
+ * address that is a name is resolved.  A try is over when all addresses of the
+ * name have failed.  The first failure after a good answer keeps waiting calls
+ * for one more try; from the second in a row on calls end at once as "not run",
+ * until Redis has answered a handshake again.
  */
 
 
@@ -19,13 +20,10 @@
 
 
 static void ngx_seckill_redis_conn_connect(ngx_seckill_redis_conn_t *conn);
+static void ngx_seckill_redis_conn_connect_peer(ngx_seckill_redis_conn_t *conn);
 static void ngx_seckill_redis_conn_timer(ngx_event_t *ev);
 static void ngx_seckill_redis_conn_deadline(ngx_event_t *ev);
 static void ngx_seckill_redis_conn_flush(ngx_event_t *ev);
-static ngx_int_t ngx_seckill_redis_conn_hello_commands(
-    ngx_seckill_redis_t *redis, ngx_seckill_call_t *call);
-static void ngx_seckill_redis_conn_hello_done(ngx_seckill_call_t *call);
-static void ngx_seckill_redis_conn_ready(ngx_seckill_redis_conn_t *conn);
 static void ngx_seckill_redis_conn_close(ngx_seckill_redis_conn_t *conn);
 static ngx_msec_t ngx_seckill_redis_conn_expire(ngx_seckill_redis_conn_t *conn,
     ngx_queue_t *queue, ngx_queue_t *expired);
@@ -128,6 +126,30 @@ ngx_seckill_redis_conn_flush(ngx_event_t *ev)
 static void
 ngx_seckill_redis_conn_connect(ngx_seckill_redis_conn_t *conn)
 {
+    ngx_int_t  rc;
+
+    ngx_memzero(&conn->peer, sizeof(ngx_peer_connection_t));
+
+    rc = ngx_seckill_redis_endpoint_find(conn);
+
+    if (rc == NGX_AGAIN) {
+        conn->state = NGX_SECKILL_CONN_RESOLVING;
+        ngx_add_timer(&conn->timer, conn->redis->settings.connect_timeout);
+        return;
+    }
+
+    if (rc != NGX_OK) {
+        ngx_seckill_redis_conn_fail(conn, conn->endpoint.error);
+        return;
+    }
+
+    ngx_seckill_redis_conn_connect_peer(conn);
+}
+
+
+static void
+ngx_seckill_redis_conn_connect_peer(ngx_seckill_redis_conn_t *conn)
+{
     ngx_log_t               quiet;
     ngx_int_t               rc;
     ngx_connection_t       *c;
@@ -141,9 +163,6 @@ ngx_seckill_redis_conn_connect(ngx_seckill_redis_conn_t *conn)
     quiet = *ngx_cycle->log;
     quiet.log_level = NGX_LOG_EMERG;
 
-    ngx_memzero(pc, sizeof(ngx_peer_connection_t));
-    pc->sockaddr = redis->addr.sockaddr;
-    pc->socklen = redis->addr.socklen;
     pc->name = &redis->addr.name;
     pc->get = ngx_event_get_peer;
     pc->log = &quiet;
@@ -157,12 +176,12 @@ ngx_seckill_redis_conn_connect(ngx_seckill_redis_conn_t *conn)
 
     rc = ngx_event_connect_peer(pc);
 
+    pc->log = ngx_cycle->log;
+
     if (rc == NGX_ERROR || rc == NGX_BUSY || rc == NGX_DECLINED) {
         ngx_seckill_redis_conn_fail(conn, strerror(ngx_socket_errno));
         return;
     }
-
-    pc->log = ngx_cycle->log;
 
     c = pc->connection;
     c->data = conn;
@@ -191,6 +210,24 @@ ngx_seckill_redis_conn_connect(ngx_seckill_redis_conn_t *conn)
 }
 
 
+/*
+ * The timer goes on: a resolver's handler is called in the middle of a list of
+ * others who wait for the name, and must not close any of their connections.
+ */
+
+void
+ngx_seckill_redis_conn_resolved(ngx_seckill_redis_conn_t *conn)
+{
+    /* the core leaves a timer as it is when it is to change by little */
+
+    if (conn->timer.timer_set) {
+        ngx_del_timer(&conn->timer);
+    }
+
+    ngx_add_timer(&conn->timer, 0);
+}
+
+
 static void
 ngx_seckill_redis_conn_timer(ngx_event_t *ev)
 {
@@ -208,6 +245,19 @@ ngx_seckill_redis_conn_timer(ngx_event_t *ev)
         ngx_seckill_redis_conn_connect(conn);
         return;
 
+    case NGX_SECKILL_CONN_RESOLVING:
+        if (conn->endpoint.lookup) {
+            ngx_seckill_redis_conn_fail(conn, "host name not resolved in time");
+
+        } else if (conn->endpoint.error) {
+            ngx_seckill_redis_conn_fail(conn, conn->endpoint.error);
+
+        } else {
+            ngx_seckill_redis_conn_connect(conn);
+        }
+
+        return;
+
     case NGX_SECKILL_CONN_CONNECTING:
         ngx_seckill_redis_conn_fail(conn, "connect timed out");
         return;
@@ -222,138 +272,56 @@ ngx_seckill_redis_conn_timer(ngx_event_t *ev)
 }
 
 
-/* AUTH, SELECT and the script's load leave in one write, as one call */
-
-ngx_int_t
-ngx_seckill_redis_conn_hello(ngx_seckill_redis_conn_t *conn)
-{
-    ngx_seckill_call_t  *call;
-
-    conn->state = NGX_SECKILL_CONN_HANDSHAKE;
-
-    call = ngx_seckill_call_create(ngx_seckill_redis_conn_hello_done, conn, 0);
-    if (call == NULL) {
-        return NGX_ERROR;
-    }
-
-    call->internal = 1;
-
-    if (ngx_seckill_redis_conn_hello_commands(conn->redis, call) != NGX_OK) {
-        ngx_seckill_call_free(call);
-        return NGX_ERROR;
-    }
-
-    ngx_queue_insert_head(&conn->waiting, &call->queue);
-
-    return ngx_seckill_redis_conn_writev(conn) == NGX_ERROR ? NGX_ERROR : NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_seckill_redis_conn_hello_commands(ngx_seckill_redis_t *redis,
-    ngx_seckill_call_t *call)
-{
-    u_char             db[NGX_INT_T_LEN];
-    size_t             lens[3];
-    ngx_uint_t         n;
-    const char        *argv[3];
-    const sk_script_t *script;
-
-    if (redis->addr.password.len) {
-        n = 0;
-        argv[n] = "AUTH";
-        lens[n++] = sizeof("AUTH") - 1;
-
-        if (redis->addr.user.len) {
-            argv[n] = (char *) redis->addr.user.data;
-            lens[n++] = redis->addr.user.len;
-        }
-
-        argv[n] = (char *) redis->addr.password.data;
-        lens[n++] = redis->addr.password.len;
-
-        if (ngx_seckill_call_command(call, n, argv, lens) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    if (redis->addr.db) {
-        argv[0] = "SELECT";
-        lens[0] = sizeof("SELECT") - 1;
-        argv[1] = (char *) db;
-        lens[1] = ngx_sprintf(db, "%ui", redis->addr.db) - db;
-
-        if (ngx_seckill_call_command(call, 2, argv, lens) != NGX_OK) {
-            return NGX_ERROR;
-        }
-    }
-
-    script = &sk_scripts[SK_SCRIPT_ADMIT];
-
-    argv[0] = "SCRIPT";
-    lens[0] = sizeof("SCRIPT") - 1;
-    argv[1] = "LOAD";
-    lens[1] = sizeof("LOAD") - 1;
-    argv[2] = script->text;
-    lens[2] = script->len;
-
-    return ngx_seckill_call_command(call, 3, argv, lens);
-}
-
-
-static void
-ngx_seckill_redis_conn_hello_done(ngx_seckill_call_t *call)
-{
-    ngx_seckill_redis_conn_t  *conn;
-
-    conn = call->data;
-
-    if (call->end == NGX_SECKILL_ANSWERED) {
-        ngx_seckill_redis_conn_ready(conn);
-        return;
-    }
-
-    /* closed: fail() has done all; refused: it is told why here */
-
-    if (conn->state == NGX_SECKILL_CONN_HANDSHAKE && call->received) {
-        ngx_seckill_redis_conn_fail(conn, call->error);
-    }
-}
-
-
-static void
+void
 ngx_seckill_redis_conn_ready(ngx_seckill_redis_conn_t *conn)
+{
+    ngx_seckill_redis_t  *redis;
+
+    redis = conn->redis;
+
+    conn->state = NGX_SECKILL_CONN_READY;
+    ngx_seckill_redis_endpoint_good(conn);
+
+    if (conn->timer.timer_set) {
+        ngx_del_timer(&conn->timer);
+    }
+
+    /* a replica answers a handshake too: only a purchase tells who is the master */
+
+    if (!redis->demoted) {
+        ngx_seckill_redis_conn_back(conn);
+    }
+
+    if (!ngx_queue_empty(&conn->waiting)) {
+        ngx_seckill_redis_conn_post(conn);
+    }
+}
+
+
+void
+ngx_seckill_redis_conn_back(ngx_seckill_redis_conn_t *conn)
 {
     ngx_uint_t            i;
     ngx_seckill_redis_t  *redis;
 
     redis = conn->redis;
 
-    conn->state = NGX_SECKILL_CONN_READY;
     conn->failures = 0;
     conn->delay = NGX_SECKILL_REDIS_DELAY;
 
-    if (conn->timer.timer_set) {
-        ngx_del_timer(&conn->timer);
+    if (!redis->lost) {
+        return;
     }
 
-    if (redis->lost) {
-        for (i = 0; i < redis->nconns; i++) {
-            if (redis->conns[i].state != NGX_SECKILL_CONN_READY) {
-                break;
-            }
-        }
-
-        if (i == redis->nconns) {
-            redis->lost = 0;
-            ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
-                          "seckill redis \"%V\" is back", &redis->addr.name);
+    for (i = 0; i < redis->nconns; i++) {
+        if (redis->conns[i].state != NGX_SECKILL_CONN_READY) {
+            return;
         }
     }
 
-    if (!ngx_queue_empty(&conn->waiting)) {
-        ngx_seckill_redis_conn_post(conn);
-    }
+    redis->lost = 0;
+    ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                  "seckill redis \"%V\" is back", &redis->addr.name);
 }
 
 
@@ -366,6 +334,13 @@ ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn, const char *reason)
     redis = conn->redis;
 
     ngx_seckill_redis_conn_close(conn);
+
+    if (ngx_seckill_redis_endpoint_more(conn) && !redis->closing) {
+        ngx_add_timer(&conn->timer, 0);
+        ngx_seckill_redis_call_end_all(redis, &conn->sent, NGX_SECKILL_UNKNOWN,
+                                       reason);
+        return;
+    }
 
     conn->failures++;
     delay = conn->delay / 2 + ngx_random() % (conn->delay / 2 + 1);
@@ -408,6 +383,9 @@ ngx_seckill_redis_conn_close(ngx_seckill_redis_conn_t *conn)
 {
     conn->state = NGX_SECKILL_CONN_IDLE;
     conn->loading = NULL;
+    conn->leaving = 0;
+
+    ngx_seckill_redis_endpoint_cancel(conn);
 
     if (conn->timer.timer_set) {
         ngx_del_timer(&conn->timer);

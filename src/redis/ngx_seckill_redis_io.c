@@ -166,7 +166,9 @@ ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn)
         {
             call = ngx_queue_data(q, ngx_seckill_call_t, queue);
 
-            if (conn->state != NGX_SECKILL_CONN_READY && !call->internal) {
+            if ((conn->state != NGX_SECKILL_CONN_READY || conn->leaving)
+                && !call->internal)
+            {
                 break;
             }
 

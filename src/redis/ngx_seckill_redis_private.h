@@ -13,6 +13,7 @@
 
 typedef enum {
     NGX_SECKILL_CONN_IDLE = 0,          /* never tried, or waiting for its back-off */
+    NGX_SECKILL_CONN_RESOLVING,         /* its host name is being looked up */
     NGX_SECKILL_CONN_CONNECTING,
     NGX_SECKILL_CONN_HANDSHAKE,         /* AUTH, SELECT and the scripts are on their way */
     NGX_SECKILL_CONN_READY
@@ -24,21 +25,42 @@ typedef enum {
     NGX_SECKILL_ERROR_OTHER = 0,        /* may have run */
     NGX_SECKILL_ERROR_NOSCRIPT,
     NGX_SECKILL_ERROR_REFUSED,          /* did not run; the connection is fine */
+    NGX_SECKILL_ERROR_CLUSTER,          /* the same, from a node of a cluster */
     NGX_SECKILL_ERROR_WRONG_NODE,       /* did not run; look for the master again */
     NGX_SECKILL_ERROR_LOADING           /* did not run; come back later */
 } ngx_seckill_error_e;
 
 
+#define NGX_SECKILL_REDIS_ADDRS  8      /* most addresses of a name at a time */
+
+
+/* where a connection goes */
+typedef struct {
+    ngx_resolver_ctx_t         *lookup;     /* under way */
+    const char                 *error;      /* of the last lookup */
+
+    ngx_uint_t                  n;          /* addresses of one lookup */
+    ngx_uint_t                  next;       /* the first that was not tried */
+    ngx_sockaddr_t              addrs[NGX_SECKILL_REDIS_ADDRS];
+    socklen_t                   lens[NGX_SECKILL_REDIS_ADDRS];
+
+    ngx_sockaddr_t              last;       /* where it went last */
+    socklen_t                   last_len;   /* 0: nowhere yet */
+    unsigned                    good:1;     /* and whether that was right */
+} ngx_seckill_redis_endpoint_t;
+
+
 struct ngx_seckill_redis_conn_s {
     ngx_seckill_redis_t        *redis;
     ngx_seckill_conn_state_e    state;
+    ngx_seckill_redis_endpoint_t  endpoint;
     ngx_peer_connection_t       peer;
     redisReader                *reader;
 
     ngx_queue_t                 waiting;    /* not on the wire yet, oldest first */
     ngx_queue_t                 sent;       /* at least partly, oldest first */
 
-    ngx_event_t                 timer;      /* back-off, connect, handshake */
+    ngx_event_t                 timer;      /* back-off, lookup, connect, handshake */
     ngx_event_t                 deadline;   /* of the earliest call */
     ngx_event_t                 flush;      /* posted: writes what is waiting */
 
@@ -46,6 +68,7 @@ struct ngx_seckill_redis_conn_s {
     ngx_uint_t                  failures;   /* in a row, since the last good answer */
     const sk_script_t          *loading;    /* the script that is on its way */
     unsigned                    subscriber:1;
+    unsigned                    leaving:1;  /* sends nothing new, then closes */
 };
 
 
@@ -56,6 +79,8 @@ struct ngx_seckill_redis_s {
     ngx_uint_t                  pending;    /* calls that have not ended */
     ngx_uint_t                  next;       /* connection for the next read */
     unsigned                    lost:1;     /* said so in the log */
+    unsigned                    demoted:1;  /* not the master when last asked */
+    unsigned                    cluster:1;  /* said so in the log */
     unsigned                    closing:1;
     ngx_uint_t                  nconns;
     ngx_seckill_redis_conn_t    conns[NGX_SECKILL_REDIS_CONNECTIONS];
@@ -79,14 +104,63 @@ void ngx_seckill_redis_conn_exit(ngx_seckill_redis_conn_t *conn);
 void ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn,
     const char *reason);
 
+/* Redis answered the handshake. */
+void ngx_seckill_redis_conn_ready(ngx_seckill_redis_conn_t *conn);
+
+/* It can be relied on: forgets its failures, and tells when all are back. */
+void ngx_seckill_redis_conn_back(ngx_seckill_redis_conn_t *conn);
+
 /* 1: no new connection is made for what may come later. */
 ngx_uint_t ngx_seckill_redis_worker_ends(void);
 
 /* Posts one write for all that waits. */
 void ngx_seckill_redis_conn_post(ngx_seckill_redis_conn_t *conn);
 
+/* Lookups are done or under way: goes on with the connection. */
+void ngx_seckill_redis_conn_resolved(ngx_seckill_redis_conn_t *conn);
+
+
+/* hello */
+
 /* Connected: sends the handshake. */
 ngx_int_t ngx_seckill_redis_conn_hello(ngx_seckill_redis_conn_t *conn);
+
+
+/* endpoint */
+
+/*
+ * Sets the address of conn->peer.  NGX_AGAIN: its name is being looked up,
+ * conn_resolved() tells.  NGX_ERROR: endpoint.error says why.
+ */
+ngx_int_t ngx_seckill_redis_endpoint_find(ngx_seckill_redis_conn_t *conn);
+
+/* Stops a lookup. */
+void ngx_seckill_redis_endpoint_cancel(ngx_seckill_redis_conn_t *conn);
+
+/* 1: the name has addresses that were not tried yet. */
+ngx_uint_t ngx_seckill_redis_endpoint_more(ngx_seckill_redis_conn_t *conn);
+
+/* What became of the address; either way the next connect looks up again. */
+void ngx_seckill_redis_endpoint_good(ngx_seckill_redis_conn_t *conn);
+void ngx_seckill_redis_endpoint_bad(ngx_seckill_redis_conn_t *conn);
+
+/* Will go to the other one's address, if its name still has it. */
+void ngx_seckill_redis_endpoint_follow(ngx_seckill_redis_conn_t *conn,
+    ngx_seckill_redis_conn_t *other);
+
+/* 1: both went to one address. */
+ngx_uint_t ngx_seckill_redis_endpoint_same(ngx_seckill_redis_conn_t *a,
+    ngx_seckill_redis_conn_t *b);
+
+
+/* master */
+
+/* A call was refused as only a replica does: leaves the node. */
+void ngx_seckill_redis_wrong_node(ngx_seckill_redis_conn_t *conn,
+    const char *reason);
+
+/* A purchase ran: this is the master. */
+void ngx_seckill_redis_right_node(ngx_seckill_redis_conn_t *conn);
 
 
 /* io */

@@ -1,0 +1,111 @@
+
+/*
+ * The handshake of a connection: who we are, which database, and the script.
+ */
+
+
+#include "ngx_seckill_redis_private.h"
+
+
+static ngx_int_t ngx_seckill_redis_conn_hello_commands(
+    ngx_seckill_redis_t *redis, ngx_seckill_call_t *call);
+static void ngx_seckill_redis_conn_hello_done(ngx_seckill_call_t *call);
+
+
+/* AUTH, SELECT and the script's load leave in one write, as one call */
+
+ngx_int_t
+ngx_seckill_redis_conn_hello(ngx_seckill_redis_conn_t *conn)
+{
+    ngx_seckill_call_t  *call;
+
+    conn->state = NGX_SECKILL_CONN_HANDSHAKE;
+
+    call = ngx_seckill_call_create(ngx_seckill_redis_conn_hello_done, conn, 0);
+    if (call == NULL) {
+        return NGX_ERROR;
+    }
+
+    call->internal = 1;
+
+    if (ngx_seckill_redis_conn_hello_commands(conn->redis, call) != NGX_OK) {
+        ngx_seckill_call_free(call);
+        return NGX_ERROR;
+    }
+
+    ngx_queue_insert_head(&conn->waiting, &call->queue);
+
+    return ngx_seckill_redis_conn_writev(conn) == NGX_ERROR ? NGX_ERROR : NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_seckill_redis_conn_hello_commands(ngx_seckill_redis_t *redis,
+    ngx_seckill_call_t *call)
+{
+    u_char             db[NGX_INT_T_LEN];
+    size_t             lens[3];
+    ngx_uint_t         n;
+    const char        *argv[3];
+    const sk_script_t *script;
+
+    if (redis->addr.password.len) {
+        n = 0;
+        argv[n] = "AUTH";
+        lens[n++] = sizeof("AUTH") - 1;
+
+        if (redis->addr.user.len) {
+            argv[n] = (char *) redis->addr.user.data;
+            lens[n++] = redis->addr.user.len;
+        }
+
+        argv[n] = (char *) redis->addr.password.data;
+        lens[n++] = redis->addr.password.len;
+
+        if (ngx_seckill_call_command(call, n, argv, lens) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    if (redis->addr.db) {
+        argv[0] = "SELECT";
+        lens[0] = sizeof("SELECT") - 1;
+        argv[1] = (char *) db;
+        lens[1] = ngx_sprintf(db, "%ui", redis->addr.db) - db;
+
+        if (ngx_seckill_call_command(call, 2, argv, lens) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    script = &sk_scripts[SK_SCRIPT_ADMIT];
+
+    argv[0] = "SCRIPT";
+    lens[0] = sizeof("SCRIPT") - 1;
+    argv[1] = "LOAD";
+    lens[1] = sizeof("LOAD") - 1;
+    argv[2] = script->text;
+    lens[2] = script->len;
+
+    return ngx_seckill_call_command(call, 3, argv, lens);
+}
+
+
+static void
+ngx_seckill_redis_conn_hello_done(ngx_seckill_call_t *call)
+{
+    ngx_seckill_redis_conn_t  *conn;
+
+    conn = call->data;
+
+    if (call->end == NGX_SECKILL_ANSWERED) {
+        ngx_seckill_redis_conn_ready(conn);
+        return;
+    }
+
+    /* closed: fail() has done all; refused: it is told why here */
+
+    if (conn->state == NGX_SECKILL_CONN_HANDSHAKE && call->received) {
+        ngx_seckill_redis_conn_fail(conn, call->error);
+    }
+}
