@@ -508,7 +508,7 @@ invalid value "closed" in "seckill_switch" directive
 
 
 
-=== TEST 53: a redis host name without a resolver
+=== TEST 55: a redis host name without a resolver
 --- seckill
     seckill_redis redis.invalid:6379;
 --- must_die
@@ -517,7 +517,7 @@ redis address "redis.invalid:6379" is a host name and needs a "resolver" directi
 
 
 
-=== TEST 54: a resolver of another server is not enough
+=== TEST 56: a resolver of another server is not enough
 --- http_config
     seckill_zone sale:8m;
     seckill_auth_key_file $TEST_NGINX_KEY;
@@ -529,9 +529,90 @@ redis address "redis.invalid:6379" is a host name and needs a "resolver" directi
 
 
 
-=== TEST 55: a redis address with a path behind it
+=== TEST 57: a redis address with a path behind it
 --- seckill
     seckill_redis redis.invalid:6379/1;
 --- must_die
 --- error_log
 invalid host in redis address "redis.invalid:6379/1"
+
+
+
+=== TEST 58: parameters of TLS without TLS
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls_ca=/nonexistent/ca.crt;
+--- must_die
+--- error_log
+redis address "127.0.0.1:6379" has "tls_..." parameters and no "tls=on"
+
+
+
+=== TEST 59: TLS over a unix socket
+--- seckill
+    seckill_redis unix:/run/redis.sock tls=on;
+--- must_die
+--- error_log
+"tls=on" is not for a unix socket: "unix:/run/redis.sock"
+
+
+
+=== TEST 60: an authority that is not there
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=on tls_ca=/nonexistent/ca.crt;
+--- must_die
+--- error_log
+cannot load "tls_ca=/nonexistent/ca.crt" of "seckill_redis"
+
+
+
+=== TEST 61: an authority that is no certificate
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=on tls_ca=$TEST_NGINX_KEY;
+--- must_die
+--- error_log
+auth.key" of "seckill_redis"
+
+
+
+=== TEST 62: a certificate without its key
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=on tls_cert=/nonexistent/nginx.crt;
+--- must_die
+--- error_log
+"tls_cert=" and "tls_key=" of redis address "127.0.0.1:6379" need each other
+
+
+
+=== TEST 63: an authority, and nobody is compared with it
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=on tls_verify=off tls_ca=/etc/ssl/ca.crt;
+--- must_die
+--- error_log
+"tls_ca=/etc/ssl/ca.crt" is of no use with "tls_verify=off"
+
+
+
+=== TEST 64: neither on nor off
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=yes;
+--- must_die
+--- error_log
+invalid parameter "tls=yes"
+
+
+
+=== TEST 65: the same parameter of TLS two times
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=on tls_name=a tls_name=b;
+--- must_die
+--- error_log
+invalid parameter "tls_name=b"
+
+
+
+=== TEST 66: a certificate that is not there
+--- seckill
+    seckill_redis 127.0.0.1:6379 tls=on tls_cert=/nonexistent/nginx.crt tls_key=/nonexistent/nginx.key;
+--- must_die
+--- error_log
+cannot load certificate "/nonexistent/nginx.crt"

@@ -363,6 +363,13 @@ char *ngx_http_seckill_conf_redis(ngx_conf_t *cf, ngx_command_t *cmd,
 char *ngx_http_seckill_conf_redis_check(ngx_conf_t *cf,
     ngx_http_seckill_loc_conf_t *slcf);
 ngx_int_t ngx_http_seckill_conf_redis_owner(ngx_conf_t *cf);
+
+/* NGX_DECLINED: not an option of TLS. */
+ngx_int_t ngx_http_seckill_conf_tls_option(ngx_str_t *option,
+    ngx_seckill_redis_tls_t *tls, ngx_uint_t *on);
+/* All options are read: loads the files. */
+char *ngx_http_seckill_conf_tls(ngx_conf_t *cf, ngx_seckill_redis_addr_t *addr,
+    ngx_seckill_redis_tls_t *tls, ngx_uint_t on);
 char *ngx_http_seckill_conf_auth(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_seckill_conf_auth_key_file(ngx_conf_t *cf, ngx_command_t *cmd,

@@ -15,7 +15,7 @@ static char *ngx_http_seckill_conf_redis_option(ngx_conf_t *cf,
 static void ngx_http_seckill_conf_redis_forget(void *pool);
 
 
-/* seckill_redis address [db=n] [user=name] [password_file=path]; */
+/* seckill_redis address [db=n] [user=name] [password_file=path] [tls=on ...]; */
 
 char *
 ngx_http_seckill_conf_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
@@ -24,7 +24,9 @@ ngx_http_seckill_conf_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     char                      *rv;
     ngx_str_t                 *value;
-    ngx_uint_t                 i;
+    ngx_int_t                  rc;
+    ngx_uint_t                 i, on;
+    ngx_seckill_redis_tls_t   *tls;
     ngx_seckill_redis_addr_t  *addr;
 
     if (slcf->redis != NGX_CONF_UNSET_PTR) {
@@ -32,16 +34,29 @@ ngx_http_seckill_conf_redis(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     addr = ngx_pcalloc(cf->pool, sizeof(ngx_seckill_redis_addr_t));
-    if (addr == NULL) {
+    tls = ngx_pcalloc(cf->pool, sizeof(ngx_seckill_redis_tls_t));
+
+    if (addr == NULL || tls == NULL) {
         return NGX_CONF_ERROR;
     }
+
+    on = 0;
+    tls->verify = 1;
 
     value = cf->args->elts;
 
     rv = ngx_http_seckill_conf_redis_address(cf, &value[1], addr);
 
     for (i = 2; rv == NGX_CONF_OK && i < cf->args->nelts; i++) {
-        rv = ngx_http_seckill_conf_redis_option(cf, &value[i], addr);
+        rc = ngx_http_seckill_conf_tls_option(&value[i], tls, &on);
+
+        if (rc == NGX_DECLINED) {
+            rv = ngx_http_seckill_conf_redis_option(cf, &value[i], addr);
+        }
+    }
+
+    if (rv == NGX_CONF_OK) {
+        rv = ngx_http_seckill_conf_tls(cf, addr, tls, on);
     }
 
     if (rv == NGX_CONF_OK && addr->user.len && addr->password.len == 0) {
@@ -147,6 +162,10 @@ ngx_http_seckill_conf_redis_check(ngx_conf_t *cf,
     ngx_http_seckill_loc_conf_t *slcf)
 {
     ngx_http_core_loc_conf_t  *clcf;
+
+    if (slcf->redis->tls) {
+        slcf->redis_settings.owner = cf->pool;
+    }
 
     if (slcf->redis->sockaddr) {
         return NGX_CONF_OK;

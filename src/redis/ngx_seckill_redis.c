@@ -14,6 +14,8 @@ static ngx_int_t ngx_seckill_redis_init_addr(ngx_seckill_redis_addr_t *dst,
 static ngx_seckill_redis_t *ngx_seckill_redis_find(
     ngx_seckill_redis_addr_t *addr, ngx_seckill_redis_settings_t *settings);
 static ngx_uint_t ngx_seckill_redis_same(ngx_str_t *a, ngx_str_t *b);
+static ngx_uint_t ngx_seckill_redis_same_tls(ngx_seckill_redis_tls_t *a,
+    ngx_seckill_redis_tls_t *b);
 static void ngx_seckill_redis_close(ngx_seckill_redis_t *redis);
 
 
@@ -78,6 +80,7 @@ ngx_seckill_redis_find(ngx_seckill_redis_addr_t *addr,
             && ngx_seckill_redis_same(&redis->addr.user, &addr->user)
             && ngx_seckill_redis_same(&redis->addr.password, &addr->password)
             && redis->addr.db == addr->db
+            && ngx_seckill_redis_same_tls(redis->addr.tls, addr->tls)
             && redis->settings.connections == settings->connections
             && redis->settings.max_pending == settings->max_pending
             && redis->settings.connect_timeout == settings->connect_timeout
@@ -100,6 +103,22 @@ ngx_seckill_redis_same(ngx_str_t *a, ngx_str_t *b)
 }
 
 
+static ngx_uint_t
+ngx_seckill_redis_same_tls(ngx_seckill_redis_tls_t *a,
+    ngx_seckill_redis_tls_t *b)
+{
+    if (a == b) {
+        return 1;
+    }
+
+    return a && b && a->verify == b->verify
+           && ngx_seckill_redis_same(&a->ca, &b->ca)
+           && ngx_seckill_redis_same(&a->cert, &b->cert)
+           && ngx_seckill_redis_same(&a->key, &b->key)
+           && ngx_seckill_redis_same(&a->name, &b->name);
+}
+
+
 /* a failure here is an allocation that failed while a worker starts: leaked */
 
 static ngx_int_t
@@ -118,6 +137,7 @@ ngx_seckill_redis_init_addr(ngx_seckill_redis_addr_t *dst,
 
     dst->port = src->port;
     dst->db = src->db;
+    dst->tls = src->tls;
 
     if (ngx_seckill_redis_copy(&dst->name, &src->name) != NGX_OK
         || ngx_seckill_redis_copy(&dst->host, &src->host) != NGX_OK
@@ -258,6 +278,10 @@ ngx_seckill_redis_close(ngx_seckill_redis_t *redis)
     if (redis->subscriber.redis) {
         ngx_seckill_redis_conn_exit(&redis->subscriber);
     }
+
+#if (NGX_SSL)
+    ngx_seckill_redis_tls_forget(redis);
+#endif
 }
 
 

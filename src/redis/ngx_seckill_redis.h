@@ -80,6 +80,19 @@ typedef enum {
 } ngx_seckill_lane_e;
 
 
+/* how to speak TLS, and with whom; of the configuration */
+typedef struct {
+    ngx_str_t                   ca;     /* empty: the system's */
+    ngx_str_t                   cert;   /* ours, or empty */
+    ngx_str_t                   key;
+    ngx_str_t                   name;   /* of the server; ends with a NUL */
+    ngx_uint_t                  verify;
+#if (NGX_SSL)
+    ngx_ssl_t                   ssl;
+#endif
+} ngx_seckill_redis_tls_t;
+
+
 /* what a "seckill_redis" directive says; two equal ones share a client */
 typedef struct {
     ngx_str_t                   name;   /* the address as written */
@@ -90,6 +103,7 @@ typedef struct {
     ngx_uint_t                  db;
     ngx_str_t                   user;
     ngx_str_t                   password;
+    ngx_seckill_redis_tls_t    *tls;    /* NULL: without TLS */
 } ngx_seckill_redis_addr_t;
 
 

@@ -3,8 +3,8 @@
  * One connection: find the address, connect, authenticate, select, load the
  * script, then calls in pipeline order until it fails; then back-off, and again.
  *
- * IDLE -> RESOLVING -> CONNECTING -> HANDSHAKE -> READY -> (fail) IDLE; only an
- * address that is a name is resolved.  A try is over when all addresses of the
+ * IDLE -> RESOLVING -> CONNECTING -> TLS -> HANDSHAKE -> READY -> (fail) IDLE;
+ * only an address that is a name is resolved, and TLS is optional.  A try is over when all addresses of the
  * name have failed.  The first failure after a good answer keeps waiting calls
  * for one more try; from the second in a row on calls end at once as "not run",
  * until Redis has answered a handshake again.
@@ -118,7 +118,8 @@ ngx_seckill_redis_conn_flush(ngx_event_t *ev)
     }
 
     if (ngx_seckill_redis_conn_writev(conn) == NGX_ERROR) {
-        ngx_seckill_redis_conn_fail(conn, "write failed");
+        ngx_seckill_redis_conn_fail(conn,
+                       ngx_seckill_redis_tls_reason(conn, "write failed"));
     }
 }
 
@@ -162,6 +163,7 @@ ngx_seckill_redis_conn_connect_peer(ngx_seckill_redis_conn_t *conn)
     /* the core would log each try, ours is one line per change of state */
     quiet = *ngx_cycle->log;
     quiet.log_level = NGX_LOG_EMERG;
+    quiet.next = NULL;
 
     pc->name = &redis->addr.name;
     pc->get = ngx_event_get_peer;
@@ -204,7 +206,27 @@ ngx_seckill_redis_conn_connect_peer(ngx_seckill_redis_conn_t *conn)
     conn->state = NGX_SECKILL_CONN_CONNECTING;
     ngx_add_timer(&conn->timer, redis->settings.connect_timeout);
 
-    if (rc == NGX_OK && ngx_seckill_redis_conn_hello(conn) != NGX_OK) {
+    if (rc == NGX_OK) {
+        ngx_seckill_redis_conn_connected(conn);
+    }
+}
+
+
+void
+ngx_seckill_redis_conn_connected(ngx_seckill_redis_conn_t *conn)
+{
+#if (NGX_SSL)
+    if (conn->redis->addr.tls) {
+        if (ngx_seckill_redis_tls_start(conn) != NGX_OK) {
+            ngx_seckill_redis_conn_fail(conn,
+              ngx_seckill_redis_tls_reason(conn, "TLS could not be begun"));
+        }
+
+        return;
+    }
+#endif
+
+    if (ngx_seckill_redis_conn_hello(conn) != NGX_OK) {
         ngx_seckill_redis_conn_fail(conn, "handshake could not be sent");
     }
 }
@@ -260,6 +282,10 @@ ngx_seckill_redis_conn_timer(ngx_event_t *ev)
 
     case NGX_SECKILL_CONN_CONNECTING:
         ngx_seckill_redis_conn_fail(conn, "connect timed out");
+        return;
+
+    case NGX_SECKILL_CONN_TLS:
+        ngx_seckill_redis_conn_fail(conn, "TLS handshake timed out");
         return;
 
     case NGX_SECKILL_CONN_HANDSHAKE:
@@ -381,6 +407,9 @@ ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn, const char *reason)
 static void
 ngx_seckill_redis_conn_close(ngx_seckill_redis_conn_t *conn)
 {
+    ngx_pool_t        *pool;
+    ngx_connection_t  *c;
+
     conn->state = NGX_SECKILL_CONN_IDLE;
     conn->loading = NULL;
     conn->leaving = 0;
@@ -395,8 +424,22 @@ ngx_seckill_redis_conn_close(ngx_seckill_redis_conn_t *conn)
         ngx_delete_posted_event(&conn->flush);
     }
 
-    if (conn->peer.connection) {
-        ngx_close_connection(conn->peer.connection);
+    c = conn->peer.connection;
+
+    if (c) {
+#if (NGX_SSL)
+        if (conn->redis->addr.tls) {
+            ngx_seckill_redis_tls_close(conn);
+        }
+#endif
+
+        pool = c->pool;
+        ngx_close_connection(c);
+
+        if (pool) {
+            ngx_destroy_pool(pool);
+        }
+
         conn->peer.connection = NULL;
     }
 

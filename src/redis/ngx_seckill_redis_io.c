@@ -13,6 +13,11 @@
 #define NGX_SECKILL_REDIS_IOVS       64
 
 
+static ssize_t ngx_seckill_redis_conn_put(ngx_seckill_redis_conn_t *conn,
+    struct iovec *iovs, ngx_uint_t niov, size_t size);
+static ngx_uint_t ngx_seckill_redis_conn_unsent(ngx_seckill_redis_conn_t *conn);
+
+
 void
 ngx_seckill_redis_conn_read(ngx_event_t *rev)
 {
@@ -49,8 +54,9 @@ ngx_seckill_redis_conn_read(ngx_event_t *rev)
         }
 
         if (n <= 0) {
-            ngx_seckill_redis_conn_fail(conn, n ? "connection failed"
-                                                : "connection closed");
+            ngx_seckill_redis_conn_fail(conn, ngx_seckill_redis_tls_reason(conn,
+                                        n ? "connection failed"
+                                          : "connection closed"));
             return;
         }
 
@@ -115,15 +121,13 @@ ngx_seckill_redis_conn_write(ngx_event_t *wev)
             return;
         }
 
-        if (ngx_seckill_redis_conn_hello(conn) != NGX_OK) {
-            ngx_seckill_redis_conn_fail(conn, "handshake could not be sent");
-        }
-
+        ngx_seckill_redis_conn_connected(conn);
         return;
     }
 
     if (ngx_seckill_redis_conn_writev(conn) == NGX_ERROR) {
-        ngx_seckill_redis_conn_fail(conn, "write failed");
+        ngx_seckill_redis_conn_fail(conn,
+                       ngx_seckill_redis_tls_reason(conn, "write failed"));
     }
 }
 
@@ -175,7 +179,7 @@ ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn)
             calls[niov++] = call;
         }
 
-        if (niov == 0) {
+        if (niov == 0 && !ngx_seckill_redis_conn_unsent(conn)) {
             return NGX_OK;
         }
 
@@ -185,23 +189,14 @@ ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn)
             size += iovs[i].iov_len;
         }
 
-        n = writev(c->fd, iovs, niov);
+        n = ngx_seckill_redis_conn_put(conn, iovs, niov, size);
 
-        if (n == -1) {
-            if (ngx_errno == NGX_EINTR) {
-                continue;
-            }
-
-            if (ngx_errno != NGX_EAGAIN) {
-                return NGX_ERROR;
-            }
-
-            c->write->ready = 0;
-            break;
+        if (n < 0) {
+            return NGX_ERROR;
         }
 
-        if ((size_t) n < size) {
-            c->write->ready = 0;
+        if (n == 0) {
+            break;
         }
 
         for (i = 0; i < niov && n > 0; i++) {
@@ -223,4 +218,54 @@ ngx_seckill_redis_conn_writev(ngx_seckill_redis_conn_t *conn)
     }
 
     return NGX_AGAIN;
+}
+
+
+/* bytes that are on their way, or NGX_ERROR; notes when the socket is full */
+
+static ssize_t
+ngx_seckill_redis_conn_put(ngx_seckill_redis_conn_t *conn, struct iovec *iovs,
+    ngx_uint_t niov, size_t size)
+{
+    ssize_t            n;
+    ngx_connection_t  *c;
+
+#if (NGX_SSL)
+    if (conn->redis->addr.tls) {
+        return ngx_seckill_redis_tls_send(conn, iovs, niov);
+    }
+#endif
+
+    c = conn->peer.connection;
+
+    do {
+        n = writev(c->fd, iovs, niov);
+    } while (n == -1 && ngx_errno == NGX_EINTR);
+
+    if (n == -1) {
+        if (ngx_errno != NGX_EAGAIN) {
+            return NGX_ERROR;
+        }
+
+        n = 0;
+    }
+
+    if ((size_t) n < size) {
+        c->write->ready = 0;
+    }
+
+    return n;
+}
+
+
+static ngx_uint_t
+ngx_seckill_redis_conn_unsent(ngx_seckill_redis_conn_t *conn)
+{
+#if (NGX_SSL)
+    if (conn->redis->addr.tls) {
+        return ngx_seckill_redis_tls_unsent(conn);
+    }
+#endif
+
+    return 0;
 }

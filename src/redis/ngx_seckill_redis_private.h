@@ -15,6 +15,7 @@ typedef enum {
     NGX_SECKILL_CONN_IDLE = 0,          /* never tried, or waiting for its back-off */
     NGX_SECKILL_CONN_RESOLVING,         /* its host name is being looked up */
     NGX_SECKILL_CONN_CONNECTING,
+    NGX_SECKILL_CONN_TLS,               /* TLS' own handshake */
     NGX_SECKILL_CONN_HANDSHAKE,         /* AUTH, SELECT and the scripts are on their way */
     NGX_SECKILL_CONN_READY
 } ngx_seckill_conn_state_e;
@@ -69,6 +70,12 @@ struct ngx_seckill_redis_conn_s {
     const sk_script_t          *loading;    /* the script that is on its way */
     unsigned                    subscriber:1;
     unsigned                    leaving:1;  /* sends nothing new, then closes */
+
+#if (NGX_SSL)
+    ngx_log_t                   tls_log;    /* of the core, into the reason */
+    u_char                      tls_reason[256];
+    ngx_buf_t                  *tls_out;    /* one record */
+#endif
 };
 
 
@@ -82,6 +89,9 @@ struct ngx_seckill_redis_s {
     unsigned                    demoted:1;  /* not the master when last asked */
     unsigned                    cluster:1;  /* said so in the log */
     unsigned                    closing:1;
+#if (NGX_SSL)
+    ngx_ssl_session_t          *session;    /* the next handshake is a short one */
+#endif
     ngx_uint_t                  nconns;
     ngx_seckill_redis_conn_t    conns[NGX_SECKILL_REDIS_CONNECTIONS];
     ngx_seckill_redis_conn_t    subscriber;     /* while it is used */
@@ -118,6 +128,10 @@ void ngx_seckill_redis_conn_post(ngx_seckill_redis_conn_t *conn);
 
 /* Lookups are done or under way: goes on with the connection. */
 void ngx_seckill_redis_conn_resolved(ngx_seckill_redis_conn_t *conn);
+
+
+/* There is a connection: greets, or begins TLS. */
+void ngx_seckill_redis_conn_connected(ngx_seckill_redis_conn_t *conn);
 
 
 /* hello */
@@ -161,6 +175,36 @@ void ngx_seckill_redis_wrong_node(ngx_seckill_redis_conn_t *conn,
 
 /* A purchase ran: this is the master. */
 void ngx_seckill_redis_right_node(ngx_seckill_redis_conn_t *conn);
+
+
+/* tls */
+
+#if (NGX_SSL)
+
+/* Begins the handshake, and greets when it is done. */
+ngx_int_t ngx_seckill_redis_tls_start(ngx_seckill_redis_conn_t *conn);
+
+/* How many bytes were taken over, maybe to be sent later; or NGX_ERROR. */
+ssize_t ngx_seckill_redis_tls_send(ngx_seckill_redis_conn_t *conn,
+    struct iovec *iovs, ngx_uint_t niov);
+
+/* 1: the socket was full, and something taken over waits. */
+ngx_uint_t ngx_seckill_redis_tls_unsent(ngx_seckill_redis_conn_t *conn);
+
+void ngx_seckill_redis_tls_close(ngx_seckill_redis_conn_t *conn);
+
+/* No short handshake any more. */
+void ngx_seckill_redis_tls_forget(ngx_seckill_redis_t *redis);
+
+/* What the core has said of the connection, or else the other text. */
+const char *ngx_seckill_redis_tls_reason(ngx_seckill_redis_conn_t *conn,
+    const char *other);
+
+#else
+
+#define ngx_seckill_redis_tls_reason(conn, other)  other
+
+#endif
 
 
 /* io */
