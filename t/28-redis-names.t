@@ -145,9 +145,9 @@ POST /seckill/1001
     resolver $TEST_NGINX_DNS;
     seckill_redis moves.test:$TEST_NGINX_REDIS_PORT;
     seckill_limit off;
-    seckill_redis_connect_timeout 300ms;
-    seckill_redis_timeout 300ms;
-    seckill_timeout 1s;
+    seckill_redis_connect_timeout 500ms;
+    seckill_redis_timeout 700ms;
+    seckill_timeout 2s;
 --- init
     ::dns()->table("moves.test 2 127.0.0.1\n");
 --- request

@@ -400,9 +400,9 @@ cannot load certificate key
 --- seckill
     seckill_redis 127.0.0.1:$TEST_NGINX_TLS_PORT tls=on tls_ca=$TEST_NGINX_CA;
     seckill_limit off;
-    seckill_redis_connect_timeout 1s;
-    seckill_redis_timeout 300ms;
-    seckill_timeout 2s;
+    seckill_redis_connect_timeout 2s;
+    seckill_redis_timeout 1s;
+    seckill_timeout 3s;
 --- init
     ::serve(::server());
 --- request

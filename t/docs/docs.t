@@ -43,6 +43,13 @@ sub run {
     return ($? >> 8, $text);
 }
 
+sub certificate {
+    my ($status, $text) = run(qw(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=docs
+                                 -keyout /dev/null));
+    die "openssl: $text\n" if $status != 0;
+    return $text;
+}
+
 # files of the examples become files of ours
 sub localize {
     my ($text) = @_;
@@ -50,7 +57,7 @@ sub localize {
     for my $path ($text =~ m{(/etc/seckill/[\w.-]+)}g) {
         my ($name) = $path =~ m{([^/]+)$};
         open my $file, '>', "$temp/$name" or die "$name: $!";
-        print $file "a secret of more than sixteen bytes\n";
+        print $file $name =~ /\.crt\z/ ? certificate() : "a secret of more than sixteen bytes\n";
         close $file;
     }
 
