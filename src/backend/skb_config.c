@@ -45,7 +45,7 @@ skb_config_defaults(skb_config_t *config)
     config->mysql.timeout_ms = 10000;
 
     strcpy(config->consumer.name, "seckilld");
-    config->consumer.workers = 2;
+    config->consumer.workers = 3;
     config->consumer.batch = 1000;
     config->consumer.idle_ms = 50;
     config->consumer.retain_ms = 600000;

@@ -12,7 +12,7 @@
 
 typedef enum {
     SKD_AFTER_READ,                     /* entries are delivered, nothing done */
-    SKD_AFTER_BEGIN,                    /* the activity's row is locked */
+    SKD_AFTER_BEGIN,                    /* the activity was read, nothing is written */
     SKD_AFTER_INSERT,                   /* all rows written, nothing committed */
     SKD_AFTER_COMMIT,                   /* committed, Redis knows nothing */
     SKD_IN_SETTLE,                      /* one call of settle.lua is done, maybe not all */

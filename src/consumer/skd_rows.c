@@ -115,7 +115,7 @@ skd_column(const char *text)
 
 
 skd_rc_e
-skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity)
+skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock)
 {
     skd_rc_e    rc;
     MYSQL_ROW   row;
@@ -124,7 +124,7 @@ skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity)
     skd_sql_begin(&writer->sql, "SELECT product_id, seckill_price, stock_limit, sold, "
                                 "returned, epoch FROM seckill_activities WHERE id = ");
     skd_sql_u64(&writer->sql, activity->id);
-    skd_sql_text(&writer->sql, " FOR UPDATE");
+    skd_sql_text(&writer->sql, lock ? " FOR UPDATE" : "");
 
     rc = skd_rows_run(writer, &res);
 
@@ -541,6 +541,7 @@ skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
     const skd_range_t *range, uint64_t units)
 {
     uint64_t            seq = 0;
+    skd_rc_e            rc;
     const skd_entry_t  *entry;
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
@@ -559,6 +560,17 @@ skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
     skd_sql_u64(&writer->sql, seq);
     skd_sql_text(&writer->sql, "), status = IF(status = 0, 1, status) WHERE id = ");
     skd_sql_u64(&writer->sql, activity->id);
+    skd_sql_text(&writer->sql, " AND sold + returned + ");
+    skd_sql_u64(&writer->sql, units);
+    skd_sql_text(&writer->sql, " <= stock_limit AND epoch = ");
+    skd_sql_u64(&writer->sql, activity->epoch);
 
-    return skd_rows_run(writer, NULL);
+    rc = skd_rows_run(writer, NULL);
+
+    if (rc == SKD_OK && mysql_affected_rows(writer->mysql) != 1) {
+        snprintf(writer->error, sizeof(writer->error), "the activity has changed meanwhile");
+        rc = SKD_DUPLICATE;
+    }
+
+    return rc;
 }

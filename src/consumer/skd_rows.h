@@ -1,6 +1,6 @@
 /*
- * The statements of one transaction.  Every function runs inside it, under the
- * lock that skd_rows_lock() took; all are one round trip per 500 entries or
+ * The statements of one transaction.  Every function runs inside it, mostly
+ * under the lock of the activity's row; all are one round trip per 500 entries or
  * less.  On failure the writer's class and error tell why.
  */
 
@@ -28,8 +28,8 @@ skd_rc_e skd_rows_run(skd_writer_t *writer, MYSQL_RES **res);
 /* A statement that is a constant. */
 skd_rc_e skd_rows_exec(skd_writer_t *writer, const char *text);
 
-/* Locks and reads the row; SKD_BLOCKED when there is none. */
-skd_rc_e skd_rows_lock(skd_writer_t *writer, skd_activity_t *activity);
+/* Reads the row, and maybe locks it; SKD_BLOCKED when there is none. */
+skd_rc_e skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock);
 
 /* What the owners' users have: order and record. */
 skd_rc_e skd_rows_find_orders(skd_writer_t *writer, const skd_activity_t *activity,
@@ -59,7 +59,11 @@ skd_rc_e skd_rows_write_records(skd_writer_t *writer, const skd_activity_t *acti
 skd_rc_e skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
     skd_range_t *range);
 
-/* Adds to "sold" and remembers the seq; the first order also begins the sale. */
+/*
+ * Adds to "sold", which locks the row, and remembers the seq; the first order
+ * also begins the sale.  SKD_DUPLICATE: they do not fit, or the row is of another
+ * epoch than what was read, and nothing was added.
+ */
 skd_rc_e skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
     const skd_range_t *range, uint64_t units);
 

@@ -277,10 +277,6 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
         if (rc == SKD_OK) {
             rc = skd_rows_find_ids(writer, activity, range, first_id);
         }
-
-        if (rc == SKD_OK) {
-            rc = skd_rows_add_sold(writer, activity, range, units);
-        }
     }
 
     if (rc == SKD_OK) {
@@ -289,6 +285,11 @@ skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range
 
     if (rc == SKD_OK) {
         rc = skd_rows_write_extras(writer, activity, range);
+    }
+
+    /* last: where the row is not locked yet, it is from here */
+    if (rc == SKD_OK && units > 0) {
+        rc = skd_rows_add_sold(writer, activity, range, units);
     }
 
     return rc;
@@ -311,7 +312,7 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look
     rc = skd_rows_exec(writer, "START TRANSACTION");
 
     if (rc == SKD_OK) {
-        rc = skd_rows_lock(writer, &activity);
+        rc = skd_rows_read_activity(writer, &activity, look);
     }
 
     if (rc == SKD_OK) {

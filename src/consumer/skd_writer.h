@@ -1,8 +1,7 @@
 /*
  * Turns purchases into orders: one MySQL connection, one transaction per range
- * of a batch.  The activity's row is locked first, so that writers of one
- * activity follow each other and "sold" guards the limit (DESIGN promise P1).
- * Knows nothing of Redis.
+ * of a batch.  Nothing is committed without the lock of the activity's row, where
+ * "sold" guards the limit (DESIGN promise P1).  Knows nothing of Redis.
  */
 
 #ifndef _SKD_WRITER_H_INCLUDED_
@@ -43,10 +42,13 @@ void skd_writer_done(skd_writer_t *writer);
  * Stores the range in one transaction: after SKD_OK every entry has its
  * outcome, orders have their ids, and the failed their tombstones.
  *
- * look: first read what the users have.  Without it all entries must be new,
- * which the unique keys check as they are written: SKD_DUPLICATE says that they
- * are not, or that one does not fit, and nothing was done.  That is the way of
- * nearly every batch and saves a fifth of its time.
+ * look: first lock the row, then read what the users have.  Without it all
+ * entries must be new, which the unique keys check as they are written, and fit,
+ * which the row checks when "sold" grows: SKD_DUPLICATE says that they do not, and
+ * nothing was done.  That is the way of nearly every batch: the row is locked
+ * from its last statement on, so workers write side by side.  Whoever decides
+ * under the lock that a buyer has no order must leave a tombstone in
+ * seckill_records, which the batch then runs into.
  *
  * Any other result has changed nothing either, except that after
  * SKD_MYSQL_LOST the COMMIT may have happened: storing the range again, with a

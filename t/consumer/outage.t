@@ -201,15 +201,16 @@ sub log_count {
     my $other = $c->t->dbh($c->{mysql});
     $other->do('SET innodb_lock_wait_timeout = 10');
     $other->begin_work;
-    $other->do("INSERT INTO seckill_orders (order_no, user_id, product_id, activity_id,"
-        . ' seckill_price, epoch, seq) VALUES (?, 1, 5, 5, 1, 9, 9)', undef, '0' x 32);
     # make it the heavier one, so that ours is the victim
     $other->do('INSERT INTO seckill_records (user_id, activity_id) VALUES '
         . join ',', map {"($_, 55)"} 1 .. 2000);
-    $c->buy(5, 1 .. 10);
-    $c->start(SECKILLD_FAILPOINT => 'after_begin:1:500');
-    $c->t->wait_for(sub { ($c->pending(5) // 0) == 10 }, 10, 'the batch to be read');
     $other->do('UPDATE seckill_activities SET sold = sold WHERE id = 5');
+    $c->buy(5, 1 .. 10);
+    $c->start;
+    $c->t->wait_for(sub {
+        ($other->selectrow_array('SHOW ENGINE INNODB STATUS'))[2] =~ /LOCK WAIT/;
+    }, 10, 'the batch to wait for the row of the activity');
+    $other->do('INSERT INTO seckill_records (user_id, activity_id) VALUES (1, 5)');
     $other->rollback;
     $c->wait_settled(5);
     ok($c->t->log_text($c->{daemon}) =~ /transaction is run again.*error="1213/, 'a deadlock');

@@ -31,15 +31,15 @@ sub hup { kill HUP => $c->{daemon}{pid}; return }
 # new settings
 {
     $c->start;
-    $c->t->wait_log($c->{daemon}, qr/seckilld is up.*workers=2/);
+    $c->t->wait_log($c->{daemon}, qr/seckilld is up.*workers=3/);
     my $pid = $c->{daemon}{pid};
-    spill($c->{conf}, slurp($c->conf('consumer.workers' => 3, 'consumer.batch' => 100)));
+    spill($c->{conf}, slurp($c->conf('consumer.workers' => 4, 'consumer.batch' => 100)));
     hup();
-    $c->t->wait_log($c->{daemon}, qr/settings are in use.*workers=3 batch=100/);
+    $c->t->wait_log($c->{daemon}, qr/settings are in use.*workers=4 batch=100/);
     $c->sale(1, units => 1000);
     $c->buy(1, 1 .. 500);
     $c->wait_settled(1);
-    $c->all_bought(1, [1 .. 500], 'it goes on with three workers');
+    $c->all_bought(1, [1 .. 500], 'it goes on with four workers');
     my $n = @{ $c->redis->xinfo('CONSUMERS', $c->key(orders => 1), 'seckilld') };
     cmp_ok($n, '>=', 1, 'under their names');
     is($c->{daemon}{pid}, $pid, 'as the same process');

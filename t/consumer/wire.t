@@ -99,13 +99,15 @@ sub each_once {
             my $id = 3 + $n++ % 2;
             eval {
                 $other->begin_work;
-                # the rows in the other order: first those of users to come, then the
-                # activity's; so many that it is the daemon who has to give way
+                # the rows in the other order: first the activity's, then those of users
+                # to come; so many before that it is the daemon who has to give way
                 my ($last) = $other->selectrow_array("SELECT COALESCE(MAX(user_id), 0) FROM seckill_orders WHERE activity_id = $id");
                 $other->do('INSERT INTO seckill_records (user_id, activity_id) VALUES '
-                    . join ',', map { '(' . ($last + $_) . ", $id)" } 1 .. 200);
-                sleep 0.05;
+                    . join ',', map {"($_, 55)"} 1 .. 500);
                 $other->do("UPDATE seckill_activities SET sold = sold WHERE id = $id");
+                sleep 0.05;
+                $other->do('INSERT INTO seckill_records (user_id, activity_id) VALUES '
+                    . join ',', map { '(' . ($last + $_) . ", $id)" } 1 .. 200);
             };
             eval { $other->rollback };
         }

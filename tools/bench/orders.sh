@@ -6,7 +6,7 @@
 # And a million of them, to see what stays behind in Redis.
 # Sourced by tools/bench/run.sh.
 
-orders=100000
+orders=200000
 rowlock_clients=8
 rowlock_orders=400                     # of each client
 
@@ -164,7 +164,7 @@ run_seckilld() {
             tail "$tmp/seckilld.log" >&2
             die "seckilld did not finish"
         fi
-        sleep 0.02
+        sleep 0.1
     done
     wall=$(($(clock_us) - wall)) db=$(($(cpu_us mariadb) - db)) daemon=$(cpu_us seckilld)
     redis=$(($(cpu_us stream) - redis))
