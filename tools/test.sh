@@ -37,6 +37,8 @@ export LC_ALL=C.UTF-8
 
 # short, for it begins the paths of unix sockets
 temp=$(mktemp -d /tmp/skr-XXXXXX)
+# some programs of ours run as another user, who must get through
+chmod 711 "$temp"
 export SECKILL_TMP=$temp TMPDIR=$temp
 
 jobs=2

@@ -156,7 +156,7 @@ sub message {
     my @names = qw(v user activity quantity epoch seq order_no accepted_ms request_id ext);
     my %all = (
         v => 1, user => $user, activity => $id, quantity => 1, epoch => 1, seq => $seq,
-        order_no => sprintf('261129120000000%06d%07d%04d', $id % 1e6, $seq % 1e7, $user % 1e4),
+        order_no => sprintf('261129120000000%06d%07d%04d', $id % 1e6, $seq % 1e7, $user =~ /^\d+\z/ ? $user % 1e4 : 0),
         accepted_ms => 1795953600000, request_id => 'req', ext => '', %change);
 
     return map { $_ => $all{$_} } grep { defined $all{$_} } @names;
