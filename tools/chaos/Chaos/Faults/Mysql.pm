@@ -5,6 +5,8 @@ package Chaos::Faults::Mysql;
 use strict;
 use warnings;
 
+use Time::HiRes qw(sleep);
+
 sub faults {
     return (
         { name => 'mysql-kill', party => 'mysql', hold => [0.3, 1.5],
@@ -91,17 +93,18 @@ sub _weight {
     return;
 }
 
-# first the orders, then the activity: the other way round than the daemon
+# first the activity, then the orders: the other way round than a batch that is all new
 sub _deadlock {
     my ($stack, $round) = @_;
 
     my $session = _session($stack);
     eval {
         $session->do('UPDATE test_ballast SET n = n + 1');
+        $session->selectrow_array('SELECT id FROM seckill_activities WHERE id = ? FOR UPDATE',
+                                  undef, $round->{id});
+        sleep 0.03;         # until a batch waits for it
         $session->selectall_arrayref(
             'SELECT id FROM seckill_orders WHERE activity_id = ? FOR UPDATE', undef, $round->{id});
-        $session->do('UPDATE seckill_activities SET updated_at = updated_at WHERE id = ?', undef,
-                     $round->{id});
         1;
     } or $round->{conflicts}++;
     eval { $session->rollback };
