@@ -207,9 +207,11 @@ sub log_count {
     $other->do('UPDATE seckill_activities SET sold = sold WHERE id = 5');
     $c->buy(5, 1 .. 10);
     $c->start;
+    my $dirty = $c->t->dbh($c->{mysql});
+    $dirty->do('SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED');
     $c->t->wait_for(sub {
-        ($other->selectrow_array('SHOW ENGINE INNODB STATUS'))[2] =~ /LOCK WAIT/;
-    }, 10, 'the batch to wait for the row of the activity');
+        $dirty->selectrow_array('SELECT COUNT(*) FROM seckill_records WHERE activity_id = 5') == 10;
+    }, 10, 'the batch to have written all but the row of the activity');
     $other->do('INSERT INTO seckill_records (user_id, activity_id) VALUES (1, 5)');
     $other->rollback;
     $c->wait_settled(5);
