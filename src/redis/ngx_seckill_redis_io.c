@@ -41,7 +41,10 @@ ngx_seckill_redis_conn_read(ngx_event_t *rev)
         /* a refusal: recv() would let the core log each try */
         ngx_seckill_redis_conn_write(c->write);
 
-        if (conn->peer.connection != c) {
+        if (conn->peer.connection != c
+            || conn->state == NGX_SECKILL_CONN_TLS)
+        {
+            /* gone, or what arrives is for the handshake */
             return;
         }
     }
