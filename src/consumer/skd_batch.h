@@ -72,7 +72,7 @@ typedef struct {
     size_t        size;                 /* entries there is room for */
     size_t       *by_user;              /* of the range: indexes, those with a user, by user */
     size_t        users;                /* how many they are */
-    size_t       *inserted;               /* of the range: those to insert, by epoch and seq */
+    size_t       *inserted;             /* of the range: indexes, those to insert */
     size_t        inserts;              /* how many they are */
 } skd_batch_t;
 

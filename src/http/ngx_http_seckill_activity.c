@@ -226,7 +226,7 @@ ngx_http_seckill_zone_control(ngx_http_seckill_loc_conf_t *conf,
 
     fresh = NGX_HTTP_SECKILL_MISSING;
 
-    ngx_http_seckill_key_set(&key, conf, 0, 0);
+    ngx_http_seckill_key_set(&key, conf->source, 0, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
@@ -253,9 +253,7 @@ ngx_http_seckill_zone_control_locked(ngx_http_seckill_shm_t *shm,
     ngx_http_seckill_key_t              key;
     ngx_http_seckill_control_record_t  *record;
 
-    key.source = source;
-    key.activity = 0;
-    key.user = 0;
+    ngx_http_seckill_key_set(&key, source, 0, 0);
 
     record = (ngx_http_seckill_control_record_t *)
              ngx_http_seckill_record_find_locked(
@@ -279,7 +277,7 @@ ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_table_t           *table;
     ngx_http_seckill_control_record_t  *record;
 
-    ngx_http_seckill_key_set(&key, conf, 0, 0);
+    ngx_http_seckill_key_set(&key, conf->source, 0, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
     table = &shm->tables[NGX_HTTP_SECKILL_FACTS];
@@ -305,12 +303,12 @@ ngx_http_seckill_zone_set_control(ngx_http_seckill_loc_conf_t *conf,
 
 
 ngx_http_seckill_facts_record_t *
-ngx_http_seckill_facts_find_locked(ngx_http_seckill_loc_conf_t *conf,
-    ngx_http_seckill_shm_t *shm, uint64_t activity)
+ngx_http_seckill_facts_find_locked(ngx_http_seckill_shm_t *shm,
+    uint32_t source, uint64_t activity)
 {
     ngx_http_seckill_key_t  key;
 
-    ngx_http_seckill_key_set(&key, conf, activity, 0);
+    ngx_http_seckill_key_set(&key, source, activity, 0);
 
     return (ngx_http_seckill_facts_record_t *)
            ngx_http_seckill_record_find_locked(
@@ -329,7 +327,7 @@ ngx_http_seckill_zone_facts(ngx_http_seckill_loc_conf_t *conf,
 
     fresh = NGX_HTTP_SECKILL_MISSING;
 
-    ngx_http_seckill_key_set(&key, conf, activity, 0);
+    ngx_http_seckill_key_set(&key, conf->source, activity, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
@@ -393,7 +391,7 @@ ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
     ngx_http_seckill_table_t         *table;
     ngx_http_seckill_facts_record_t  *record;
 
-    ngx_http_seckill_key_set(&key, conf, activity, 0);
+    ngx_http_seckill_key_set(&key, conf->source, activity, 0);
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
     table = &shm->tables[NGX_HTTP_SECKILL_FACTS];

@@ -55,6 +55,10 @@ ngx_int_t ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
 
 /* ngx_http_seckill_mark.c: Redis must never know less of a sale than before */
 
+/* a knows less of the sale than b. */
+ngx_uint_t ngx_http_seckill_mark_behind(ngx_http_seckill_mark_t *a,
+    ngx_http_seckill_mark_t *b);
+
 /* What Redis told this node last of the activity. */
 void ngx_http_seckill_mark_get(ngx_http_seckill_loc_conf_t *conf,
     uint64_t activity, ngx_http_seckill_mark_t *mark);

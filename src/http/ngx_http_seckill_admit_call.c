@@ -207,17 +207,16 @@ static void
 ngx_http_seckill_admit_told(ngx_http_seckill_batch_t *batch, uint64_t epoch,
     uint64_t seq)
 {
-    ngx_http_seckill_mark_t  *mark, told;
+    ngx_http_seckill_mark_t  told;
 
-    mark = &batch->mark;
     told.epoch = epoch;
     told.seq = seq;
 
-    if (epoch < mark->epoch || (epoch == mark->epoch && seq < mark->seq)) {
+    if (ngx_http_seckill_mark_behind(&told, &batch->mark)) {
         ngx_http_seckill_mark_lost(batch->lane->conf, batch->lane->activity,
-                                   mark, &told);
+                                   &batch->mark, &told);
 
-    } else if (epoch != mark->epoch || seq != mark->seq) {
+    } else if (ngx_http_seckill_mark_behind(&batch->mark, &told)) {
         ngx_http_seckill_mark_set(batch->lane->conf, batch->lane->activity,
                                   &told);
     }

@@ -12,6 +12,14 @@
 #include "ngx_http_seckill_sold_out.h"
 
 
+ngx_uint_t
+ngx_http_seckill_mark_behind(ngx_http_seckill_mark_t *a,
+    ngx_http_seckill_mark_t *b)
+{
+    return a->epoch < b->epoch || (a->epoch == b->epoch && a->seq < b->seq);
+}
+
+
 void
 ngx_http_seckill_mark_get(ngx_http_seckill_loc_conf_t *conf, uint64_t activity,
     ngx_http_seckill_mark_t *mark)
@@ -23,7 +31,7 @@ ngx_http_seckill_mark_get(ngx_http_seckill_loc_conf_t *conf, uint64_t activity,
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
-    record = ngx_http_seckill_facts_find_locked(conf, shm, activity);
+    record = ngx_http_seckill_facts_find_locked(shm, conf->source, activity);
 
     if (record) {
         *mark = record->mark;
@@ -42,13 +50,9 @@ ngx_http_seckill_mark_set(ngx_http_seckill_loc_conf_t *conf, uint64_t activity,
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
-    record = ngx_http_seckill_facts_find_locked(conf, shm, activity);
+    record = ngx_http_seckill_facts_find_locked(shm, conf->source, activity);
 
-    if (record
-        && (told->epoch > record->mark.epoch
-            || (told->epoch == record->mark.epoch
-                && told->seq > record->mark.seq)))
-    {
+    if (record && ngx_http_seckill_mark_behind(&record->mark, told)) {
         record->mark = *told;
         record->lost = 0;
     }
@@ -70,7 +74,7 @@ ngx_http_seckill_mark_lost(ngx_http_seckill_loc_conf_t *conf,
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
-    record = ngx_http_seckill_facts_find_locked(conf, shm, activity);
+    record = ngx_http_seckill_facts_find_locked(shm, conf->source, activity);
 
     if (record) {
         first = !record->lost;

@@ -94,7 +94,7 @@ ngx_http_seckill_over(ngx_http_seckill_ctx_t *ctx, ngx_uint_t ended,
 
     shm = ngx_http_seckill_zone_lock(ctx->conf->shm_zone);
 
-    record = ngx_http_seckill_facts_find_locked(ctx->conf, shm,
+    record = ngx_http_seckill_facts_find_locked(shm, ctx->conf->source,
                                                 ctx->activity);
 
     if (record == NULL || (!ended && !record->sold_out)) {
@@ -139,7 +139,7 @@ ngx_http_seckill_sold_out_set(ngx_http_seckill_loc_conf_t *conf,
 
     shm = ngx_http_seckill_zone_lock(conf->shm_zone);
 
-    record = ngx_http_seckill_facts_find_locked(conf, shm, activity);
+    record = ngx_http_seckill_facts_find_locked(shm, conf->source, activity);
 
     /* the script knows an older revision: units may have been added since */
 
@@ -324,8 +324,8 @@ ngx_http_seckill_scan_read(ngx_http_seckill_scan_t *scan,
 
     shm = ngx_http_seckill_zone_lock(scan->conf->shm_zone);
 
-    record = ngx_http_seckill_facts_find_locked(scan->conf, shm,
-                                                   scan->activity);
+    record = ngx_http_seckill_facts_find_locked(shm, scan->conf->source,
+                                                scan->activity);
 
     if (record == NULL || record->filter_id != scan->id) {
         /* the revision changed meanwhile, or somebody else took over */

@@ -35,8 +35,7 @@ typedef struct {
 
 /* The activity's record, or NULL. */
 ngx_http_seckill_facts_record_t *ngx_http_seckill_facts_find_locked(
-    ngx_http_seckill_loc_conf_t *conf, ngx_http_seckill_shm_t *shm,
-    uint64_t activity);
+    ngx_http_seckill_shm_t *shm, uint32_t source, uint64_t activity);
 
 /* Redis' script said that the stock is 0, at that revision. */
 void ngx_http_seckill_sold_out_set(ngx_http_seckill_loc_conf_t *conf,

@@ -210,8 +210,8 @@ static void
 ngx_http_seckill_status_take_activities(ngx_http_seckill_shm_t *shm,
     ngx_http_seckill_status_t *status)
 {
+    uint32_t                             source;
     ngx_uint_t                           i, k;
-    ngx_http_seckill_key_t               key;
     ngx_http_seckill_counted_t          *counted;
     ngx_http_seckill_facts_record_t     *record;
     ngx_http_seckill_status_activity_t  *activity;
@@ -231,14 +231,11 @@ ngx_http_seckill_status_take_activities(ngx_http_seckill_shm_t *shm,
             activity->verdicts[k] = counted->verdicts[k];
         }
 
-        key.source = (uint32_t) counted->source;
-        key.activity = counted->activity;
-        key.user = 0;
+        source = (uint32_t) counted->source;
 
         record = counted->activity
-                 ? (ngx_http_seckill_facts_record_t *)
-                   ngx_http_seckill_record_find_locked(
-                       &shm->tables[NGX_HTTP_SECKILL_FACTS], &key)
+                 ? ngx_http_seckill_facts_find_locked(shm, source,
+                                                      counted->activity)
                  : NULL;
 
         if (record) {
@@ -246,7 +243,7 @@ ngx_http_seckill_status_take_activities(ngx_http_seckill_shm_t *shm,
             activity->start_ms = record->facts.start_ms;
             activity->end_ms = record->facts.end_ms;
 
-            ngx_http_seckill_status_take_switches(shm, key.source,
+            ngx_http_seckill_status_take_switches(shm, source,
                                                   &record->facts, activity);
         }
     }

@@ -318,7 +318,8 @@ ngx_http_seckill_user_locked(ngx_http_seckill_ctx_t *ctx,
     ngx_http_seckill_user_t   *user;
     ngx_http_seckill_table_t  *table;
 
-    ngx_http_seckill_key_set(&key, ctx->conf, ctx->activity, ctx->user);
+    ngx_http_seckill_key_set(&key, ctx->conf->source, ctx->activity,
+                             ctx->user);
 
     table = &shm->tables[NGX_HTTP_SECKILL_USERS];
 

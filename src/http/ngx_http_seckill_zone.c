@@ -137,10 +137,10 @@ ngx_http_seckill_zone_create(ngx_shm_zone_t *shm_zone)
 
 
 void
-ngx_http_seckill_key_set(ngx_http_seckill_key_t *key,
-    ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user)
+ngx_http_seckill_key_set(ngx_http_seckill_key_t *key, uint32_t source,
+    uint64_t activity, uint64_t user)
 {
-    key->source = conf->source;
+    key->source = source;
     key->activity = activity;
     key->user = user;
 }

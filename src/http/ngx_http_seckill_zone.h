@@ -28,8 +28,8 @@ typedef struct {
 } ngx_http_seckill_key_t;
 
 
-void ngx_http_seckill_key_set(ngx_http_seckill_key_t *key,
-    ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user);
+void ngx_http_seckill_key_set(ngx_http_seckill_key_t *key, uint32_t source,
+    uint64_t activity, uint64_t user);
 
 
 /* "seckill_zone": creates it, or adopts the one of the last configuration */
