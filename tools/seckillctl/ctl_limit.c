@@ -10,34 +10,14 @@
 #include <time.h>
 
 #include "ctl_control.h"
-#include "sk_id.h"
+#include "ctl_target.h"
 
 typedef struct {
-    int          all;
-    uint64_t     activity;
-    ctl_limit_t  now;                   /* none: "default" was said */
-    ctl_limit_t  was;
-    int          changed;               /* 0: it was so already */
-    uint64_t     rev;
+    ctl_target_t  target;
+    ctl_limit_t   now;                  /* none: "default" was said */
+    ctl_limit_t   was;
+    int           changed;              /* 0: it was so already */
 } ctl_limit_run_t;
-
-
-static int
-ctl_limit_refused(ctl_t *ctl, const ctl_limit_run_t *run, const char *status)
-{
-    if (strcmp(status, "missing") != 0) {
-        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is settled, it is over for good",
-                        run->activity);
-    }
-
-    if (run->all) {
-        return ctl_fail(ctl, CTL_REFUSED, "Redis has no control hash, nothing is sold: "
-                        "preheat, or restore what was lost");
-    }
-
-    return ctl_fail(ctl, CTL_NO, "activity %" PRIu64 " is not in Redis: preheat it",
-                    run->activity);
-}
 
 
 /* { status, rev, rate, burst } */
@@ -57,12 +37,18 @@ ctl_limit_answer(ctl_t *ctl, ctl_limit_run_t *run, const redisReply *reply)
     }
 
     status = reply->element[0]->str;
-    run->rev = ctl_reply_u64(reply->element[1]);
+    run->target.rev = ctl_reply_u64(reply->element[1]);
     ctl_limit_take(&run->was, reply->element[2], reply->element[3]);
     run->changed = strcmp(status, "set") == 0;
 
-    return run->changed || strcmp(status, "unchanged") == 0 ? CTL_FINE
-                                                            : ctl_limit_refused(ctl, run, status);
+    if (strcmp(status, "missing") == 0) {
+        return ctl_target_missing(ctl, &run->target);
+    }
+
+    return run->changed || strcmp(status, "unchanged") == 0
+           ? CTL_FINE
+           : ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is settled, it is over for good",
+                      run->target.activity);
 }
 
 
@@ -70,26 +56,14 @@ static int
 ctl_limit_redis(ctl_t *ctl, ctl_limit_run_t *run)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1], burst[16];
+    char         burst[24];
     redisReply  *reply;
-
-    rc = ctl_open_redis(ctl);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    if (run->all) {
-        ctl_key_global(ctl, key, "control");
-    } else {
-        ctl_key(ctl, key, SK_KEY_ACTIVITY, run->activity, 0);
-    }
 
     snprintf(burst, sizeof(burst), "%" PRIu64, run->now.burst);
 
-    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_LIMIT, 1,
-                        (const char *[]) { key, run->all ? "control" : "activity",
-                                           run->now.rate[0] ? run->now.rate : "default", burst },
-                        3);
+    rc = ctl_target_eval(ctl, &run->target, &reply, SK_SCRIPT_LIMIT,
+                         (const char *[]) { run->now.rate[0] ? run->now.rate : "default", burst,
+                                            NULL });
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -103,13 +77,7 @@ ctl_limit_redis(ctl_t *ctl, ctl_limit_run_t *run)
 
     ctl_failpoint("after_limit");
 
-    /* also when nothing changed: the run that changed it may not have come so far */
-    if (ctl_nodes_tell(ctl) != CTL_FINE) {
-        ctl_warn("the nodes were not told: run it again");
-        return CTL_PARTLY;
-    }
-
-    return CTL_FINE;
+    return ctl_target_told(ctl);
 }
 
 
@@ -118,13 +86,7 @@ ctl_limit_print(const ctl_limit_run_t *run, const char *when, const char *actor)
 {
     char  text[CTL_LIMIT_TEXT], was[CTL_LIMIT_TEXT];
 
-    if (run->all) {
-        printf("%s %s: all activities: ", when, actor);
-    } else {
-        printf("%s %s: activity %" PRIu64 ", rev %" PRIu64 ": ", when, actor, run->activity,
-               run->rev);
-    }
-
+    ctl_target_print(&run->target, when, actor);
     ctl_limit_text(text, &run->now);
     ctl_limit_text(was, &run->was);
     printf("limit of a user %s, ", text);
@@ -155,14 +117,7 @@ ctl_limit_tell(ctl_t *ctl, const ctl_limit_run_t *run)
 
     ctl_json_begin(ctl, &json);
     ctl_json_map(&json, NULL);
-
-    if (run->all) {
-        ctl_json_text(&json, "activity", NULL);
-    } else {
-        ctl_json_id(&json, "activity", run->activity);
-        ctl_json_count(&json, "rev", run->rev);
-    }
-
+    ctl_target_json(&json, &run->target);
     ctl_limit_json(&json, "limit", &run->now);
     ctl_limit_json(&json, "was", &run->was);
     ctl_json_text(&json, "actor", actor);
@@ -231,19 +186,18 @@ ctl_limit(ctl_t *ctl, int argc, char **argv)
             return ctl->exit;
         }
 
-        run.all = 1;
+        run.target.all = 1;
     }
 
-    if (!run.all) {
+    if (!run.target.all) {
         if (optind == argc) {
             return ctl_usage(ctl, "one activity is wanted, or --all");
         }
 
-        if (sk_id_parse(argv[optind], strlen(argv[optind]), &run.activity) != 0) {
-            return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+        rc = ctl_target_activity(ctl, &run.target, argv[optind++]);
+        if (rc != CTL_FINE) {
+            return rc;
         }
-
-        optind++;
     }
 
     rc = ctl_limit_words(ctl, argc - optind, argv + optind, &run);

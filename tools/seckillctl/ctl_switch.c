@@ -1,7 +1,5 @@
 /*
- * close, open: the entry of a sale, or of all of them.  lua/switch.lua changes
- * the state; then rev of the control hash tells every node, each of which looks
- * at it once per seckill_refresh.
+ * close, open: the entry of a sale, or of all of them.
  */
 
 #include <inttypes.h>
@@ -9,36 +7,26 @@
 #include <string.h>
 #include <time.h>
 
-#include "ctl_backend.h"
-#include "ctl_json.h"
-#include "sk_id.h"
+#include "ctl_target.h"
 
 typedef struct {
-    const char  *want;                  /* "open" or "closed" */
-    int          all;
-    uint64_t     activity;
-    int          switched;              /* 0: it was so already */
-    uint64_t     rev;
-    char         was[32];
+    ctl_target_t  target;
+    const char   *want;                 /* "open" or "closed" */
+    int           switched;             /* 0: it was so already */
+    char          was[32];
 } ctl_switch_t;
 
 
 static int
 ctl_switch_refused(ctl_t *ctl, const ctl_switch_t *sw, const char *status)
 {
-    if (strcmp(status, "missing") != 0) {
-        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is %s, which is no switch: %s",
-                        sw->activity, sw->was, strcmp(sw->was, "paused") == 0
-                        ? "Redis lost data, \"restore\" it" : "it is over for good");
+    if (strcmp(status, "missing") == 0) {
+        return ctl_target_missing(ctl, &sw->target);
     }
 
-    if (sw->all) {
-        return ctl_fail(ctl, CTL_REFUSED, "Redis has no control hash, nothing is sold: "
-                        "preheat, or restore what was lost");
-    }
-
-    return ctl_fail(ctl, CTL_NO, "activity %" PRIu64 " is not in Redis: preheat it",
-                    sw->activity);
+    return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is %s, which is no switch: %s",
+                    sw->target.activity, sw->was, strcmp(sw->was, "paused") == 0
+                    ? "Redis lost data, \"restore\" it" : "it is over for good");
 }
 
 
@@ -60,7 +48,7 @@ ctl_switch_answer(ctl_t *ctl, ctl_switch_t *sw, const redisReply *reply)
     }
 
     status = reply->element[0]->str;
-    sw->rev = ctl_reply_u64(reply->element[1]);
+    sw->target.rev = ctl_reply_u64(reply->element[1]);
     snprintf(sw->was, sizeof(sw->was), "%s", reply->element[2]->str);
     sw->switched = strcmp(status, "switched") == 0;
 
@@ -73,22 +61,10 @@ static int
 ctl_switch_redis(ctl_t *ctl, ctl_switch_t *sw)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1];
     redisReply  *reply;
 
-    rc = ctl_open_redis(ctl);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    if (sw->all) {
-        ctl_key_global(ctl, key, "control");
-    } else {
-        ctl_key(ctl, key, SK_KEY_ACTIVITY, sw->activity, 0);
-    }
-
-    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_SWITCH, 1,
-                        (const char *[]) { key, sw->all ? "control" : "activity", sw->want }, 2);
+    rc = ctl_target_eval(ctl, &sw->target, &reply, SK_SCRIPT_SWITCH,
+                         (const char *[]) { sw->want, NULL });
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -102,13 +78,7 @@ ctl_switch_redis(ctl_t *ctl, ctl_switch_t *sw)
 
     ctl_failpoint("after_switch");
 
-    /* also when nothing changed: the run that changed it may not have come so far */
-    if (ctl_nodes_tell(ctl) != CTL_FINE) {
-        ctl_warn("the nodes were not told: run it again");
-        return CTL_PARTLY;
-    }
-
-    return CTL_FINE;
+    return ctl_target_told(ctl);
 }
 
 
@@ -124,13 +94,7 @@ ctl_switch_tell(ctl_t *ctl, const ctl_switch_t *sw)
     ctl_actor(actor, sizeof(actor));
 
     if (!ctl->json) {
-        if (sw->all) {
-            printf("%s %s: all activities: ", when, actor);
-        } else {
-            printf("%s %s: activity %" PRIu64 ", rev %" PRIu64 ": ", when, actor, sw->activity,
-                   sw->rev);
-        }
-
+        ctl_target_print(&sw->target, when, actor);
         printf("%s%s\n", sw->want, sw->switched ? "" : ", as it was before");
 
         return CTL_FINE;
@@ -138,14 +102,7 @@ ctl_switch_tell(ctl_t *ctl, const ctl_switch_t *sw)
 
     ctl_json_begin(ctl, &json);
     ctl_json_map(&json, NULL);
-
-    if (sw->all) {
-        ctl_json_text(&json, "activity", NULL);
-    } else {
-        ctl_json_id(&json, "activity", sw->activity);
-        ctl_json_count(&json, "rev", sw->rev);
-    }
-
+    ctl_target_json(&json, &sw->target);
     ctl_json_text(&json, "state", sw->want);
     ctl_json_text(&json, "was", sw->was);
     ctl_json_text(&json, "actor", actor);
@@ -175,15 +132,18 @@ ctl_switch(ctl_t *ctl, int argc, char **argv, const char *want)
             return ctl->exit;
         }
 
-        sw.all = 1;
+        sw.target.all = 1;
     }
 
-    if (argc - optind != !sw.all) {
+    if (argc - optind != !sw.target.all) {
         return ctl_usage(ctl, "one activity is wanted, or --all");
     }
 
-    if (!sw.all && sk_id_parse(argv[optind], strlen(argv[optind]), &sw.activity) != 0) {
-        return ctl_usage(ctl, "not an activity: \"%s\"", argv[optind]);
+    if (!sw.target.all) {
+        rc = ctl_target_activity(ctl, &sw.target, argv[optind]);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
     }
 
     rc = ctl_switch_redis(ctl, &sw);
