@@ -252,6 +252,8 @@ broken('connections', 'warning', sub {
         sub { $redis->acl('SETUSER', 'nginx', '&seckill:results:*') }, @both);
     broken('seckilld rights', 'wrong', sub { $redis->acl('SETUSER', 'seckilld', 'resetkeys', '~other:*') },
         sub { $redis->acl('SETUSER', 'seckilld', '~seckill:*') }, @both);
+    broken('seckilld rights', 'wrong', sub { $redis->acl('SETUSER', 'seckilld', '-info') },
+        sub { $redis->acl('SETUSER', 'seckilld', '+info') }, @both);
     (undef, undef, $json) = look($id, '--nginx-user', 'nobody');
     like((grep { $_->{check} eq 'nginx rights' } @{ $json->{checks} })[0]{found}, qr/nobody.*not found/, 'no such user');
 

@@ -24,7 +24,8 @@ static const char *const  ctl_rights_nginx[] = {
 };
 
 static const char *const  ctl_rights_seckilld[] = {
-    "PING", "HGET %s f", "SMEMBERS %s", "SREM %s m", "SPOP %s", "SET %s v", "MSET %s v", "INCRBY %s 1",
+    "PING", "INFO memory", "HGET %s f", "SMEMBERS %s", "SREM %s m", "SPOP %s", "SET %s v",
+    "MSET %s v", "INCRBY %s 1",
     "HINCRBY %s f 1", "XREADGROUP GROUP g c STREAMS %s 0", "XGROUP CREATE %s g 0",
     "XAUTOCLAIM %s g c 0 0", "XCLAIM %s g c 0 0-1", "XACK %s g 0-1", "XRANGE %s - +",
     "XPENDING %s g", "XTRIM %s MAXLEN 0", "XINFO GROUPS %s", "XDEL %s 0-1", "!PUBLISH %s m",
