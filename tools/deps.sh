@@ -23,7 +23,8 @@ packages() {
     test)  echo redis-server mariadb-server-core mariadb-client-core util-linux tini perl \
                 binutils gdb faketime libcmocka-dev libredis-perl libdbi-perl libdbd-mysql-perl \
                 libtest-base-perl libtext-diff-perl libtest-longstring-perl \
-                liblist-moreutils-perl libipc-run-perl libwww-perl liburi-perl ;;
+                liblist-moreutils-perl libipc-run-perl libwww-perl liburi-perl \
+                libjson-perl openssl strace ;;
     lint)  echo cppcheck clang-tidy lua-check shellcheck perl mandoc prometheus systemd ;;
     deb)   echo debhelper dpkg-dev lintian ;;
     bench) echo wrk libnginx-mod-http-lua lua-nginx-redis lua-resty-core lua-resty-lrucache \
