@@ -206,6 +206,25 @@ damaged('an order vanished', 'DELETE FROM seckill_orders WHERE activity_id = ID 
         'P3 truth', 'P1 sold');
 damaged('units came from nowhere', 'UPDATE products SET stock = stock + 1 WHERE id = ID', 'goods');
 
+# F-C3: what an order was promised to be
+damaged('two buyers have each other\'s quantity',
+    'UPDATE seckill_orders o JOIN (SELECT MIN(user_id) u FROM seckill_orders WHERE activity_id = ID'
+        . ' GROUP BY quantity) two ON o.user_id = two.u SET o.quantity = 3 - o.quantity WHERE o.activity_id = ID',
+    'P2 promise');
+damaged('another price', 'UPDATE seckill_orders SET seckill_price = 0.01 WHERE activity_id = ID LIMIT 1', 'P2 promise');
+damaged('another product', 'UPDATE seckill_orders SET product_id = product_id + 1 WHERE activity_id = ID LIMIT 1',
+        'P2 promise');
+damaged('the ext of another', q{UPDATE seckill_orders SET ext = 'the address of another' WHERE activity_id = ID LIMIT 1},
+        'P2 promise');
+damaged('the request_id of another', q{UPDATE seckill_orders SET request_id = 'other' WHERE activity_id = ID LIMIT 1},
+        'P2 promise');
+damaged('orders are cancelled without a reason', 'UPDATE seckill_orders SET status = 3 WHERE activity_id = ID', 'P2 status');
+damaged('returned grows without a ledger line', 'UPDATE seckill_activities SET returned = returned + 3 WHERE id = ID',
+        'returned');
+damaged('seq_seen is behind the orders', 'UPDATE seckill_activities SET seq_seen = 0 WHERE id = ID', 'P2 seq');
+damaged('an order has the seq of nobody', 'UPDATE seckill_orders SET seq = seq + 100000 WHERE activity_id = ID LIMIT 1',
+        'P2 seq');
+
 is_deeply([ grep { !$tripped{$_} } Chaos::Checker::rules() ], [], 'every rule was seen to speak');
 
 $stack->done;

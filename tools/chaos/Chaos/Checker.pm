@@ -31,6 +31,9 @@ my @rules = (
     [ 'P2 record'       => \&_record ],
     [ 'P2 result'       => \&_result ],
     [ 'P2 phantom'      => \&_phantom ],
+    [ 'P2 promise'      => \&_promise ],
+    [ 'P2 status'       => \&_status ],
+    [ 'P2 seq'          => \&_seq ],
     [ 'P3 token'        => \&_token ],
     [ 'P3 truth'        => \&_truth ],
     [ 'P3 no record'    => \&_no_record ],
@@ -45,10 +48,11 @@ my @rules = (
     [ 'units'           => \&_units ],
     [ 'buyers'          => \&_buyers ],
     [ 'goods'           => \&_goods ],
+    [ 'returned'        => \&_returned ],
 );
 
-# round: limit (units), goods (products.stock before), journal (paths), loss,
-# detected, margin_ms, log (lines).  Returns a list of { rule, user, text }.
+# round: limit (units), goods (products.stock before), price and product (as
+# promised), journal (paths), loss, detected, margin_ms, log (lines).  Returns a list of { rule, user, text }.
 sub check {
     my ($round, $facts) = @_;
 
@@ -250,6 +254,60 @@ sub _phantom {
     for my $user (sort keys %{ $case->{orders} }) {
         $say->($user, 'has an order and never bought')
             if !grep { $_->{kind} eq 'buy' } @{ $case->{users}{$user} // [] };
+    }
+    return;
+}
+
+# The order is what its buyer asked for, at the price that was promised.
+sub _promise {
+    my ($case, $say) = @_;
+
+    my ($price, $product) = @{ $case->{round} }{qw(price product)};
+    for my $order (@{ $case->{facts}{orders} }) {
+        my $user  = $order->{user_id};
+        my ($buy) = grep { $_->{kind} eq 'buy' } @{ $case->{users}{$user} // [] };
+        next if !$buy;          # a phantom, which has a rule of its own
+        $say->($user, "asked for $buy->{quantity} units, the order has $order->{quantity}")
+            if $order->{quantity} != $buy->{quantity};
+        utf8::encode(my $ext = $order->{ext});
+        $say->($user, "the order's ext is \"$ext\"") if $ext ne Chaos::Crowd::ext($user);
+        my $posts = grep { $_->{kind} eq 'buy' } @{ $case->{users}{$user} };
+        $say->($user, "the order's request_id is \"$order->{request_id}\"")
+            if !grep { $order->{request_id} eq Chaos::Crowd::request_id($user, $_) } 1 .. $posts;
+        $say->($user, "was promised $price, the order's price is $order->{seckill_price}")
+            if defined $price && $order->{seckill_price} != $price;
+        $say->($user, "was promised product $product, the order has $order->{product_id}")
+            if defined $product && $order->{product_id} != $product;
+    }
+    return;
+}
+
+# Nobody pays here, and no order is old enough to be cancelled.
+sub _status {
+    my ($case, $say) = @_;
+
+    for my $order (@{ $case->{facts}{orders} }) {
+        $say->($order->{user_id}, "the order's status is $order->{status}, it was neither paid nor late")
+            if $order->{status} != 1;
+    }
+    return;
+}
+
+# No order has a number that Redis never gave, and MySQL remembers the largest one.
+sub _seq {
+    my ($case, $say) = @_;
+
+    my ($live, $row) = @{ $case->{facts} }{qw(live row)};
+    my $largest = 0;
+    for my $order (grep { $_->{epoch} == $row->{epoch} } @{ $case->{facts}{orders} }) {
+        $largest = $order->{seq} if $order->{seq} > $largest;
+        $say->($order->{user_id}, "epoch $order->{epoch} seq $order->{seq}: Redis gave only $live->{seq}")
+            if $live->{epoch} == $row->{epoch} && $order->{seq} > $live->{seq};
+    }
+    $say->('-', "seq_seen is $row->{seq_seen}, an order has seq $largest") if $row->{seq_seen} < $largest;
+    for my $order (@{ $case->{facts}{orders} }) {
+        $say->($order->{user_id}, "the order is of epoch $order->{epoch}, MySQL knows $row->{epoch}")
+            if $order->{epoch} > $row->{epoch};
     }
     return;
 }
@@ -497,6 +555,17 @@ sub _goods {
     my $moved = _sum(units => grep { $_->{kind} !~ /^(?:release|surplus|extra|cancel)$/
                                      || ($_->{target} // '') eq 'product' } @{ $case->{facts}{ledger} });
     $say->('-', "products.stock is $now, $goods and the ledger's $moved were expected") if $goods + $moved != $now;
+    return;
+}
+
+# What the activity says it gave back is what the ledger says.
+sub _returned {
+    my ($case, $say) = @_;
+
+    my $booked = _sum(units => grep { $_->{kind} eq 'settle'
+                                      || ($_->{target} // '') eq 'product' } @{ $case->{facts}{ledger} });
+    my $row = $case->{facts}{row};
+    $say->('-', "returned is $row->{returned}, the ledger gave back $booked") if $row->{returned} != $booked;
     return;
 }
 

@@ -93,6 +93,18 @@ sub token {
     return "$text." . encode_base64url(hmac_sha256($text, $key));
 }
 
+# What a user wants to have with the order: bytes that a careless writer spoils.
+sub ext {
+    my ($user) = @_;
+    return qq(sku "$user" it's \\ \xe7\xba\xa2\xe8\x89\xb2);
+}
+
+# The request_id of a user's n-th post.
+sub request_id {
+    my ($user, $n) = @_;
+    return "crowd-$user-$n";
+}
+
 # The code, state, token and order_no of a body; code -1 when it is none of ours.
 sub read_body {
     my ($body) = @_;
@@ -215,8 +227,10 @@ sub _bytes {
     return "GET /seckill/result/$id HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer $auth\r\n\r\n"
         if $request->{kind} ne 'buy';
 
-    my $body = $user->{quantity} == 1 ? '' : qq({"quantity":$user->{quantity},"ext":"pair"});
+    my $ext  = ext($user->{id}) =~ s/(["\\])/\\$1/gr;
+    my $body = qq({"quantity":$user->{quantity},"ext":"$ext"});
     return "POST /seckill/$id HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer $auth\r\n"
+        . 'X-Request-ID: ' . request_id($user->{id}, ++$user->{posts}) . "\r\n"
         . 'Content-Length: ' . length($body) . "\r\n\r\n$body";
 }
 

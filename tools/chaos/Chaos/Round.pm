@@ -224,7 +224,7 @@ sub _judge {
     }
     $self->{facts} = Chaos::Facts::read($stack, $self->{id});
     $self->{case}  = {
-        goods => $self->{goods}, loss => $self->{loss}, detected => $self->{detected},
+        goods => $self->{goods}, price => Chaos::Stack::PRICE(), product => $self->{id}, loss => $self->{loss}, detected => $self->{detected},
         log => \@log, margin_ms => $stack->t->sanitized ? SANITIZED_MS : MARGIN_MS,
         journal => [ map { $self->_journal($_) } qw(crowd audit) ],
     };

@@ -24,6 +24,7 @@ use constant {
     PROBE_SECONDS => 60,
     PROBE_ACTIVITY => 900_001,
     GOODS         => 1_000_000_000,     # products.stock before any sale
+    PRICE         => 9.90,
 };
 
 my @living;     # for END
@@ -239,11 +240,11 @@ sub sale {
     my ($self, $id, $units) = @_;
 
     my $dbh = $self->dbh;
-    $dbh->do('INSERT INTO products (id, name, stock, price) VALUES (?, ?, ?, 9.90)', undef,
-             $id, "goods $id", GOODS);
+    $dbh->do('INSERT INTO products (id, name, stock, price) VALUES (?, ?, ?, ?)', undef,
+             $id, "goods $id", GOODS, PRICE);
     $dbh->do('INSERT INTO seckill_activities (id, product_id, seckill_price, stock_limit, start_time,'
-             . ' end_time, max_quantity) VALUES (?, ?, 9.90, ?, UTC_TIMESTAMP() - INTERVAL 10 MINUTE,'
-             . ' UTC_TIMESTAMP() + INTERVAL 10 HOUR, 2)', undef, $id, $id, $units);
+             . ' end_time, max_quantity) VALUES (?, ?, ?, ?, UTC_TIMESTAMP() - INTERVAL 10 MINUTE,'
+             . ' UTC_TIMESTAMP() + INTERVAL 10 HOUR, 2)', undef, $id, $id, PRICE, $units);
     $self->_must($self->ctl('preheat', $id, '--late'));
     return;
 }
