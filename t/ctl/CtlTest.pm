@@ -95,6 +95,15 @@ sub ledger {
     return [ @{$rows} ];
 }
 
+# The terms of an activity's epochs as "epoch product price max_quantity kind" lines.
+sub terms {
+    my ($self, $activity) = @_;
+
+    return $self->dbh->selectcol_arrayref(
+        'SELECT CONCAT_WS(" ", epoch, product_id, price, max_quantity, kind) '
+            . 'FROM seckill_terms WHERE activity_id = ? ORDER BY epoch', undef, $activity);
+}
+
 sub facts {
     my ($self, $activity) = @_;
     return { $self->redis->hgetall("seckill:activity:{$activity}") };
@@ -122,9 +131,9 @@ sub everything {
     }
 
     for my $table (qw(products seckill_activities seckill_orders seckill_records
-                      seckill_stock_log))
+                      seckill_stock_log seckill_terms))
     {
-        for my $row (@{ $self->dbh->selectall_arrayref("SELECT * FROM $table ORDER BY id") }) {
+        for my $row (@{ $self->dbh->selectall_arrayref("SELECT * FROM $table ORDER BY 1, 2") }) {
             $text .= "$table " . join('|', map { $_ // 'NULL' } @{$row}) . "\n";
         }
     }

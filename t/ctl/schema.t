@@ -52,6 +52,7 @@ my %keys = (
         'PRIMARY(id)', 'idx_activity_id(activity_id)', 'uk_user_activity(user_id,activity_id)',
     ],
     seckill_stock_log => [ 'PRIMARY(id)', 'uk_movement(activity_id,epoch,kind,ref)' ],
+    seckill_terms     => [ 'PRIMARY(activity_id,epoch)' ],
 );
 
 for my $table (sort keys %keys) {
@@ -71,7 +72,8 @@ for my $table (sort keys %keys) {
     like($collation, qr/^utf8mb4_/, '... and utf8mb4');
 
     is($c->column('SELECT data_type FROM information_schema.columns WHERE table_name = ? '
-            . 'AND table_schema = DATABASE() AND column_name = "id"', $table),
+            . 'AND table_schema = DATABASE() AND column_name = ?', $table,
+            $table eq 'seckill_terms' ? 'activity_id' : 'id'),
         'bigint', '... with wide ids');
 }
 

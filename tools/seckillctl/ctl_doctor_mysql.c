@@ -145,7 +145,8 @@ ctl_doctor_rights(ctl_doctor_t *doctor)
         "UPDATE seckill_orders SET status = status WHERE 1 = 0",
         "INSERT INTO seckill_records SELECT * FROM seckill_records WHERE 1 = 0",
         "UPDATE seckill_records SET status = status WHERE 1 = 0",
-        "INSERT INTO seckill_stock_log SELECT * FROM seckill_stock_log WHERE 1 = 0"
+        "INSERT INTO seckill_stock_log SELECT * FROM seckill_stock_log WHERE 1 = 0",
+        "INSERT INTO seckill_terms SELECT * FROM seckill_terms WHERE 1 = 0"
     };
 
     mysql = ctl_mysql(doctor->ctl);

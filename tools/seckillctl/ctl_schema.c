@@ -16,6 +16,7 @@
 
 #include "ctl_backend.h"
 #include "ctl_json.h"
+#include "ctl_schema_fill.h"
 #include "ctl_sqlfile.h"
 
 #define CTL_SCHEMA_LOCK  "schema"
@@ -137,6 +138,10 @@ ctl_schema_apply(ctl_t *ctl, ctl_schema_t *schema)
             snprintf(schema->at[i], sizeof(schema->at[i]), "now");
             schema->applied++;
         }
+    }
+
+    if (rc == CTL_FINE) {
+        rc = ctl_schema_fill(ctl);
     }
 
     if (rc == CTL_FINE) {
@@ -320,7 +325,8 @@ const ctl_verb_t  ctl_schema_verb = {
     "apply [--dir DIR]\nstatus [--dir DIR]",
     "create or show the tables in MySQL",
     "apply   runs the numbered files of DIR that the database does not have yet, in\n"
-    "        order; safe to run again\n"
+    "        order, then writes down terms for epochs that have none, by the row as it\n"
+    "        is: those that a seckillctl of version 0.1.0 made; safe to run again\n"
     "status  tells which it has; exit 1 when some are missing\n"
     "\n"
     "      --dir DIR      default: the one installed beside this program, else\n"
