@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "skb_mysql.h"
+#include "skb_session.h"
 
 typedef struct {
     unsigned           number;
@@ -82,31 +83,14 @@ skb_mysql_class(MYSQL *mysql)
 static int
 skb_mysql_options(MYSQL *mysql, const skb_config_mysql_t *conf)
 {
-    unsigned  seconds = (conf->timeout_ms + 999) / 1000;
+    unsigned  seconds = (conf->timeout_ms + 999) / 1000, no = 0;
 
-    return mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds)
+    /* a server may ask a client for any of its files */
+    return mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &no)
+           || mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds)
            || mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &seconds)
            || mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &seconds)
            || mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
-}
-
-
-/* Strict whatever the server's default is: a value is stored as given or refused. */
-static int
-skb_mysql_session(MYSQL *mysql, const skb_config_mysql_t *conf)
-{
-    int       n;
-    char      sql[256];
-    unsigned  lock_wait = conf->timeout_ms / 2000;
-
-    /* the read timeout must not cut a statement that waits for a lock */
-    n = snprintf(sql, sizeof(sql), "SET SESSION "
-                 "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
-                 "time_zone = '+00:00', autocommit = 1, "
-                 "innodb_lock_wait_timeout = %u", lock_wait ? lock_wait : 1);
-
-    return mysql_real_query(mysql, sql, (unsigned long) n)
-           || mysql_set_character_set(mysql, "utf8mb4");
 }
 
 
@@ -168,7 +152,7 @@ skb_mysql_connect(const skb_config_t *config, skb_mysql_class_e *class, char *er
         return NULL;
     }
 
-    if (skb_mysql_session(mysql, conf)) {
+    if (skb_session_set(mysql, conf) != 0) {
         snprintf(error, size, "session: %s", mysql_error(mysql));
         *class = skb_mysql_class(mysql);
         mysql_close(mysql);

@@ -22,10 +22,10 @@ typedef enum {
 } skb_mysql_class_e;
 
 /*
- * Connects and sets up the session: utf8mb4, UTC, strict mode, a lock wait of
- * half the timeout; affected rows are those found.  Autocommit is on.  Returns
- * NULL and the reason, with the class in *class (may be NULL); free the result
- * with mysql_close().  A thread calls mysql_thread_init() before.
+ * Connects and sets up the session (skb_session.h); affected rows are those
+ * found, and no server gets a file of ours.  Returns NULL and the reason, with
+ * the class in *class (may be NULL); free the result with mysql_close().  A
+ * thread calls mysql_thread_init() before.
  */
 MYSQL *skb_mysql_connect(const skb_config_t *config, skb_mysql_class_e *class,
     char *error, size_t size);

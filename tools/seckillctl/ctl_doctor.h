@@ -61,6 +61,7 @@ void ctl_doctor_nginx(ctl_doctor_t *doctor);
 int ctl_doctor_host(ctl_doctor_t *doctor);
 int ctl_doctor_redis(ctl_doctor_t *doctor);
 int ctl_doctor_mysql(ctl_doctor_t *doctor);
+int ctl_doctor_defaults(ctl_doctor_t *doctor);
 int ctl_doctor_redis_rights(ctl_doctor_t *doctor);
 int ctl_doctor_rate(ctl_doctor_t *doctor, const ctl_live_t *live);
 int ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity);

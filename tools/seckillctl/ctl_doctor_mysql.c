@@ -185,6 +185,7 @@ ctl_doctor_mysql(ctl_doctor_t *doctor)
     if ((rc = ctl_open_mysql(doctor->ctl)) != CTL_FINE
         || (rc = ctl_doctor_settings(doctor)) != CTL_FINE
         || (rc = ctl_doctor_threads(doctor)) != CTL_FINE
+        || (rc = ctl_doctor_defaults(doctor)) != CTL_FINE
         || (rc = ctl_doctor_keys(doctor)) != CTL_FINE)
     {
         return rc;
