@@ -14,6 +14,7 @@
 
 #include "skb_config.h"
 #include "skb_setting.h"
+#include "skb_token_key.h"
 
 #define SKB_LINE_MAX  1024              /* of the file, with its line end */
 
@@ -314,6 +315,31 @@ skb_config_secret(skb_config_t *config, const char *path, char *error, size_t si
 }
 
 
+/* A key that nginx would not take is found now, and not when a journal is read. */
+static int
+skb_config_key(skb_config_t *config, char *error, size_t size)
+{
+    size_t         len;
+    const char    *path = config->redis.queue_token_key_file;
+    struct stat    st;
+    unsigned char  key[SKB_KEY_FILE_MAX];
+
+    if (path[0] == '\0') {
+        return 0;
+    }
+
+    len = skb_key_file(path, key, error, size);
+    explicit_bzero(key, sizeof(key));
+
+    if (len > 0 && stat(path, &st) == 0 && (st.st_mode & S_IROTH)) {
+        snprintf(config->warning, sizeof(config->warning),
+                 "key file \"%s\" may be read by everybody", path);
+    }
+
+    return len > 0 ? 0 : -1;
+}
+
+
 int
 skb_config_load(skb_config_t *config, const char *path, char *error, size_t size)
 {
@@ -328,6 +354,7 @@ skb_config_load(skb_config_t *config, const char *path, char *error, size_t size
     skb_config_defaults(config);
 
     if (skb_config_file(&parse) != 0
+        || skb_config_key(config, error, size) != 0
         || skb_config_secret(config, config->redis.password_file, error, size) != 0
         || skb_config_secret(config, config->mysql.password_file, error, size) != 0)
     {

@@ -32,6 +32,7 @@ typedef struct {
     char         user[SKB_NAME_MAX];
     char         password_file[SKB_PATH_MAX];
     char         prefix[SK_PREFIX_MAX + 1];
+    char         queue_token_key_file[SKB_PATH_MAX];    /* of the nodes, "": the key is in Redis */
     uint32_t     timeout_ms;                    /* of connecting, and of one reply */
 } skb_config_redis_t;
 

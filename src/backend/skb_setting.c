@@ -45,6 +45,7 @@ const skb_setting_t  skb_settings[] = {
     { "redis", "user", skb_set_text, SKB_TEXT(redis.user) },
     { "redis", "password_file", skb_set_text, SKB_TEXT(redis.password_file) },
     { "redis", "prefix", skb_set_prefix, SKB_TEXT(redis.prefix) },
+    { "redis", "queue_token_key_file", skb_set_path, SKB_TEXT(redis.queue_token_key_file) },
     { "redis", "timeout", skb_set_duration, SKB_AT(redis.timeout_ms), 10, 60000 },
 
     { "mysql", "socket", skb_set_socket, SKB_TEXT(mysql.socket) },

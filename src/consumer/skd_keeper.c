@@ -69,6 +69,7 @@ skd_keeper_connect(skd_keeper_t *keeper)
 
         keeper->activities.next_ms = 0;
         keeper->policy_ms = 0;
+        keeper->token_key_ms = 0;
     }
 
     if (keeper->writer.mysql == NULL && skd_backoff_left(&keeper->mysql_backoff) > 0) {
@@ -143,7 +144,7 @@ static void
 skd_keeper_round(skd_keeper_t *keeper)
 {
     static const skd_duty_pt  duties[] = {
-        skd_keeper_policy, skd_keeper_watch, skd_keeper_settle, skd_keeper_unpaid, skd_keeper_backlog
+        skd_keeper_policy, skd_keeper_token_key, skd_keeper_watch, skd_keeper_settle, skd_keeper_unpaid, skd_keeper_backlog
     };
 
     if (!skd_keeper_connect(keeper) || !skd_keeper_do(keeper, skd_keeper_registered)

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "ctl_backend.h"
 #include "skb_mysql.h"
 #include "skb_redis.h"
+#include "skb_token_key.h"
 
 struct ctl_backend_s {
     skb_config_t   conf;
@@ -515,13 +515,46 @@ ctl_nodes_tell(ctl_t *ctl)
 
 
 int
+ctl_token_key(ctl_t *ctl, char *hex)
+{
+    int              rc;
+    char             error[SKB_ERROR_MAX];
+    skb_token_key_e  got;
+
+    if ((rc = ctl_open_mysql(ctl)) != CTL_FINE || (rc = ctl_open_redis(ctl)) != CTL_FINE) {
+        return rc;
+    }
+
+    got = skb_token_key_use(ctl->backend->mysql, ctl->backend->redis,
+                            ctl->backend->conf.redis.prefix, hex, error, sizeof(error));
+
+    switch (got) {
+
+    case SKB_TOKEN_KEY_NO_TABLE:
+        return ctl_fail(ctl, CTL_REFUSED, "MySQL: %s; is \"seckillctl schema apply\" done?", error);
+
+    case SKB_TOKEN_KEY_NO_MYSQL:
+        return ctl_fail(ctl, CTL_UNREACHABLE, "MySQL: %s", error);
+
+    case SKB_TOKEN_KEY_NO_REDIS:
+        return ctl_fail(ctl, CTL_UNREACHABLE, "Redis: %s", error);
+
+    case SKB_TOKEN_KEY_REPLACED:
+        ctl_warn("Redis had another token key than MySQL, and has MySQL's again");
+        return CTL_FINE;
+
+    default:
+        return CTL_FINE;
+    }
+}
+
+
+int
 ctl_register(ctl_t *ctl, uint64_t activity)
 {
-    int          rc;
-    char         key[SK_KEY_MAX + 1], hex[65];
-    size_t       i;
-    uint8_t      random[32];
-    redisReply  *reply;
+    int              rc;
+    char             key[SK_KEY_MAX + 1], hex[SKB_TOKEN_KEY_HEX + 1];
+    redisReply      *reply;
 
     ctl_key_global(ctl, key, "activities");
 
@@ -532,12 +565,9 @@ ctl_register(ctl_t *ctl, uint64_t activity)
 
     freeReplyObject(reply);
 
-    if (getrandom(random, sizeof(random), 0) != (ssize_t) sizeof(random)) {
-        return ctl_fail(ctl, CTL_PARTLY, "the kernel gives no random bytes");
-    }
-
-    for (i = 0; i < sizeof(random); i++) {
-        snprintf(hex + 2 * i, 3, "%02x", random[i]);
+    rc = ctl_token_key(ctl, hex);
+    if (rc != CTL_FINE) {
+        return rc;
     }
 
     ctl_key_global(ctl, key, "control");

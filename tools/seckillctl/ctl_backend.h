@@ -87,6 +87,12 @@ int ctl_activity_unlock(ctl_t *ctl, uint64_t activity);
 /* Raises rev of the control hash: every node drops what it remembers. */
 int ctl_nodes_tell(ctl_t *ctl);
 
+/*
+ * The key that "control" gets when it is made: that of MySQL, which is made when
+ * there is none.  hex has SKB_TOKEN_KEY_HEX + 1 bytes: wipe it after use.
+ */
+int ctl_token_key(ctl_t *ctl, char *hex);
+
 /* Registers an activity and makes the key of the queue tokens unless there is one. */
 int ctl_register(ctl_t *ctl, uint64_t activity);
 

@@ -18,6 +18,8 @@
 #include "ctl_json.h"
 #include "ctl_schema_fill.h"
 #include "ctl_sqlfile.h"
+#include "skb_redis.h"
+#include "skb_token_key.h"
 
 #define CTL_SCHEMA_LOCK  "schema"
 #define CTL_SHARED       "/share/seckill/sql"
@@ -110,6 +112,34 @@ ctl_schema_apply_file(ctl_t *ctl, ctl_schema_t *schema, size_t i)
 }
 
 
+/* the first copy of Redis' key; the daemon does the same, so Redis may be away */
+static void
+ctl_schema_token_key(ctl_t *ctl)
+{
+    char              error[SKB_ERROR_MAX];
+    redisContext     *redis;
+    skb_token_key_e   rc;
+
+    redis = skb_redis_connect(ctl_config(ctl), error, sizeof(error));
+
+    if (redis == NULL) {
+        ctl_warn("the token key is not copied into MySQL, seckilld will do it: Redis: %s", error);
+        return;
+    }
+
+    rc = skb_token_key_sync(ctl_mysql(ctl), redis, ctl_config(ctl)->redis.prefix, error,
+                            sizeof(error));
+    redisFree(redis);
+
+    if (rc == SKB_TOKEN_KEY_REPLACED) {
+        ctl_warn("Redis had another token key than MySQL, and has MySQL's again");
+
+    } else if (rc >= SKB_TOKEN_KEY_NO_TABLE) {
+        ctl_warn("the token key is not copied into MySQL, seckilld will do it: %s", error);
+    }
+}
+
+
 static int
 ctl_schema_apply(ctl_t *ctl, ctl_schema_t *schema)
 {
@@ -145,6 +175,7 @@ ctl_schema_apply(ctl_t *ctl, ctl_schema_t *schema)
     }
 
     if (rc == CTL_FINE) {
+        ctl_schema_token_key(ctl);
         return ctl_sql_unlock(ctl, CTL_SCHEMA_LOCK);
     }
 
@@ -326,7 +357,8 @@ const ctl_verb_t  ctl_schema_verb = {
     "create or show the tables in MySQL",
     "apply   runs the numbered files of DIR that the database does not have yet, in\n"
     "        order, then writes down terms for epochs that have none, by the row as it\n"
-    "        is: those that a seckillctl of version 0.1.0 made; safe to run again\n"
+    "        is: those that a seckillctl of version 0.1.0 made; copies Redis' token key\n"
+    "        into MySQL; safe to run again\n"
     "status  tells which it has; exit 1 when some are missing\n"
     "\n"
     "      --dir DIR      default: the one installed beside this program, else\n"
