@@ -14,6 +14,7 @@
 
 #include "sk_key.h"
 #include "sk_scripts.h"
+#include "skb_ledger.h"
 #include "skb_redis.h"
 #include "skb_settle.h"
 
@@ -176,58 +177,62 @@ skb_settle_row(skb_settling_t *s, int lock)
 }
 
 
-/* Units reserved from the product, and how many rows say so; settled: given back before. */
 static skb_settle_e
-skb_settle_ledger(skb_settling_t *s, int64_t *reserved, uint64_t *rows, int64_t *settled)
+skb_settle_ledger(skb_settling_t *s, skb_ledger_e rc)
+{
+    switch (rc) {
+
+    case SKB_LEDGER_FAILED:
+        return skb_ledger_broken(s->mysql) ? SKB_SETTLE_REFUSED : SKB_SETTLE_MYSQL_LOST;
+
+    case SKB_LEDGER_REFUSED:
+        return SKB_SETTLE_REFUSED;
+
+    default:
+        return SKB_SETTLE_DONE;
+    }
+}
+
+
+/* Units that an earlier settle gave back. */
+static skb_settle_e
+skb_settle_before(skb_settling_t *s)
 {
     MYSQL_ROW     column;
     MYSQL_RES    *res;
     skb_settle_e  rc;
 
-    rc = skb_settle_sql(s, &res, "SELECT "
-                        "COALESCE(-SUM(IF(kind IN ('preheat', 'restock'), units, 0)), 0), "
-                        "COALESCE(SUM(kind IN ('preheat', 'restock')), 0), "
-                        "COALESCE(SUM(IF(kind = 'settle', units, 0)), 0) "
-                        "FROM seckill_stock_log WHERE activity_id = %" PRIu64
-                        " AND product_id = %" PRIu64, s->activity, s->product);
+    rc = skb_settle_sql(s, &res, "SELECT SUM(units) FROM seckill_stock_log WHERE activity_id = %"
+                        PRIu64 " AND kind = 'settle'", s->activity);
     if (rc != SKB_SETTLE_DONE) {
         return rc;
     }
 
     column = mysql_fetch_row(res);
-    *reserved = column && column[0] ? strtoll(column[0], NULL, 10) : 0;
-    *rows = column ? skb_settle_column(column[1]) : 0;
-    *settled = column && column[2] ? strtoll(column[2], NULL, 10) : 0;
+    s->out->unsold = column ? skb_settle_column(column[0]) : 0;
     mysql_free_result(res);
 
-    return SKB_SETTLE_DONE;
+    return SKB_SETTLE_ALREADY;
 }
 
 
+/* what is returned can't be sold any more, whatever still comes */
 static skb_settle_e
 skb_settle_write(skb_settling_t *s, int64_t unsold)
 {
-    char          quoted[2 * 64 + 1];
-    skb_settle_e  rc;
+    skb_settle_e    rc;
+    skb_movement_t  movement = { s->activity, 0, s->epoch, "settle", "settle", unsold, NULL,
+                                 s->actor, NULL };
 
-    mysql_real_escape_string(s->mysql, quoted, s->actor,
-                             (unsigned long) strnlen(s->actor, 64));
-
-    rc = skb_settle_sql(s, NULL, "UPDATE products SET stock = stock + %" PRId64
-                        " WHERE id = %" PRIu64, unsold, s->product);
-
+    rc = skb_settle_ledger(s, skb_ledger_product(s->mysql, s->activity, s->product,
+                                                 &movement.product, s->out->error));
     if (rc == SKB_SETTLE_DONE) {
-        /* what is returned can't be sold any more, whatever still comes */
-        rc = skb_settle_sql(s, NULL, "UPDATE seckill_activities SET status = 2, "
-                            "returned = returned + %" PRId64 " WHERE id = %" PRIu64, unsold,
-                            s->activity);
+        rc = skb_settle_ledger(s, skb_ledger_add(s->mysql, &movement, s->out->error));
     }
 
     if (rc == SKB_SETTLE_DONE) {
-        rc = skb_settle_sql(s, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, "
-                            "epoch, kind, ref, units, actor, note) VALUES (%" PRIu64 ", %"
-                            PRIu64 ", %" PRIu64 ", 'settle', 'settle', %" PRId64 ", '%s', '')",
-                            s->activity, s->product, s->epoch, unsold, quoted);
+        rc = skb_settle_sql(s, NULL, "UPDATE seckill_activities SET status = 2 WHERE id = %"
+                            PRIu64, s->activity);
     }
 
     return rc;
@@ -238,23 +243,25 @@ skb_settle_write(skb_settling_t *s, int64_t unsold)
 static skb_settle_e
 skb_settle_money(skb_settling_t *s)
 {
-    int64_t       reserved, settled, unsold;
-    uint64_t      rows;
+    int64_t       unsold;
+    skb_units_t   units;
     skb_settle_e  rc;
 
-    if ((rc = skb_settle_row(s, 1)) != SKB_SETTLE_DONE
-        || (rc = skb_settle_ledger(s, &reserved, &rows, &settled)) != SKB_SETTLE_DONE)
-    {
+    if ((rc = skb_settle_row(s, 1)) != SKB_SETTLE_DONE) {
         return rc;
     }
 
     if (s->ended) {
-        s->out->unsold = settled > 0 ? (uint64_t) settled : 0;
-        return SKB_SETTLE_ALREADY;
+        return skb_settle_before(s);
+    }
+
+    rc = skb_settle_ledger(s, skb_ledger_units(s->mysql, s->activity, &units, s->out->error));
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
     }
 
     /* units that were never taken from the product don't go back to it */
-    unsold = rows > 0 ? reserved - (int64_t) s->sold - (int64_t) s->returned : 0;
+    unsold = units.lines > 0 ? units.taken - (int64_t) units.sold - (int64_t) units.returned : 0;
 
     if (unsold < 0) {
         return skb_settle_refuse(s, "MySQL has sold and returned more units than the ledger "

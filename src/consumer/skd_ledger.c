@@ -3,6 +3,7 @@
  * order; and the search for a free order_no, which is as rare.
  */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@
 #define SKD_NUMBER_SEQ      21          /* where order_no has its 7 digits of seq */
 #define SKD_NUMBER_SEQ_LEN  7
 #define SKD_NUMBER_TRIES    1000
+
+#define SKD_EXTRAS          16          /* lines of the ledger at once */
 
 
 /* Adds "(user, activity, status), ..." for new records; returns how many. */
@@ -100,42 +103,38 @@ skd_rc_e
 skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
     skd_range_t *range)
 {
+    char                refs[SKD_EXTRAS][24], notes[SKD_EXTRAS][64];
     size_t              n = 0;
-    skd_sql_t          *sql = &writer->sql;
+    skd_rc_e            rc = SKD_OK;
+    skb_movement_t      extras[SKD_EXTRAS];
     const skd_entry_t  *entry;
 
     /*
      * Redis took them, no order will: the activity's units, not the product's
      * stock, which gets what is unsold when the sale is settled.
      */
-    skd_sql_begin(sql, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, kind, "
-                       "ref, units, actor, note) VALUES ");
-
-    for (size_t i = range->first; i < range->first + range->count; i++) {
+    for (size_t i = range->first; rc == SKD_OK && i < range->first + range->count; i++) {
         entry = &range->batch->entries[i];
 
         if (entry->outcome != SKD_EXTRA) {
             continue;
         }
 
-        skd_sql_text(sql, n++ > 0 ? ",(" : "(");
-        skd_sql_u64(sql, activity->id);
-        skd_sql_text(sql, ",");
-        skd_sql_u64(sql, activity->product);
-        skd_sql_text(sql, ",");
-        skd_sql_u64(sql, entry->message.epoch);
-        skd_sql_text(sql, ",'extra','");
-        skd_sql_u64(sql, entry->message.seq);
-        skd_sql_text(sql, "',");
-        skd_sql_u64(sql, entry->message.quantity);
-        skd_sql_text(sql, ",'seckilld','user ");
-        skd_sql_u64(sql, entry->message.user);
-        skd_sql_text(sql, " has an order already')");
+        snprintf(refs[n], sizeof(refs[n]), "%" PRIu64, entry->message.seq);
+        snprintf(notes[n], sizeof(notes[n]), "user %" PRIu64 " has an order already",
+                 entry->message.user);
+        extras[n] = (skb_movement_t) {
+            activity->id, activity->product, entry->message.epoch, "extra", refs[n],
+            (int64_t) entry->message.quantity, NULL, "seckilld", notes[n]
+        };
+
+        if (++n == SKD_EXTRAS) {
+            rc = skd_rows_move(writer, extras, n);
+            n = 0;
+        }
     }
 
-    skd_sql_text(sql, " ON DUPLICATE KEY UPDATE id = id");
-
-    return n > 0 ? skd_rows_run(writer, NULL) : SKD_OK;
+    return rc == SKD_OK ? skd_rows_move(writer, extras, n) : rc;
 }
 
 

@@ -30,7 +30,7 @@ typedef struct {
 } skd_select_t;
 
 
-static skd_rc_e
+skd_rc_e
 skd_rows_failed(skd_writer_t *writer)
 {
     unsigned  number = mysql_errno(writer->mysql);
@@ -38,6 +38,10 @@ skd_rows_failed(skd_writer_t *writer)
     writer->class = skb_mysql_class(writer->mysql);
     snprintf(writer->error, sizeof(writer->error), "%u %.200s", number,
              mysql_error(writer->mysql));
+
+    if (skb_ledger_broken(writer->mysql)) {
+        return SKD_BLOCKED;             /* no purchase's fault: nobody gets a dead letter */
+    }
 
     switch (writer->class) {
     case SKB_MYSQL_CONFLICT:
@@ -94,6 +98,30 @@ skd_rows_run(skd_writer_t *writer, MYSQL_RES **res)
     mysql_free_result(rows);
 
     return res != NULL ? skd_rows_failed(writer) : SKD_OK;
+}
+
+
+skd_rc_e
+skd_rows_move(skd_writer_t *writer, const skb_movement_t *movements, size_t n)
+{
+    int64_t  units;
+
+    if (n == 0) {
+        return SKD_OK;
+    }
+
+    switch (skb_ledger_add_all(writer->mysql, movements, n, &units, writer->error)) {
+
+    case SKB_LEDGER_FAILED:
+        return skd_rows_failed(writer);
+
+    case SKB_LEDGER_REFUSED:
+        return SKD_BLOCKED;
+
+    default:
+        writer->used_ms = skd_now_ms();
+        return SKD_OK;
+    }
 }
 
 

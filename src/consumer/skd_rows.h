@@ -7,6 +7,7 @@
 #ifndef _SKD_ROWS_H_INCLUDED_
 #define _SKD_ROWS_H_INCLUDED_
 
+#include "skb_ledger.h"
 #include "skd_writer.h"
 
 #define SKD_PRICE_MAX  16               /* bytes of DECIMAL(10,2) as text, NUL included */
@@ -25,8 +26,17 @@ typedef struct {
 /* Runs the statement in writer->sql; res may be NULL, else free the rows. */
 skd_rc_e skd_rows_run(skd_writer_t *writer, MYSQL_RES **res);
 
+/* What the failure of the last statement means; sets class and error. */
+skd_rc_e skd_rows_failed(skd_writer_t *writer);
+
 /* A statement that is a constant. */
 skd_rc_e skd_rows_exec(skd_writer_t *writer, const char *text);
+
+/*
+ * Movements of one activity and product, under the row's lock, each once.
+ * SKD_BLOCKED: they do not add up, and the transaction can only be rolled back.
+ */
+skd_rc_e skd_rows_move(skd_writer_t *writer, const skb_movement_t *movements, size_t n);
 
 /* Reads the row, and maybe locks it; SKD_BLOCKED when there is none. */
 skd_rc_e skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock);

@@ -27,7 +27,10 @@ typedef struct {
     uint64_t     epoch;
     const char  *target;                /* of the ledger */
 
-    uint64_t     units;                 /* still unpaid under the lock */
+    /* still unpaid under the lock */
+    uint64_t     units;
+    uint64_t     quantities[SKD_UNPAID_MAX];
+    char         refs[SKD_UNPAID_MAX][48];      /* of the ledger */
 } skd_unpaid_t;
 
 
@@ -82,6 +85,18 @@ skd_unpaid_find(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
 }
 
 
+/* The product that the units came from, whatever the row says by now. */
+static skd_rc_e
+skd_unpaid_product(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+{
+    skd_writer_t  *writer = &keeper->writer;
+
+    return skb_ledger_product(writer->mysql, unpaid->activity, unpaid->product,
+                              &unpaid->product, writer->error) == SKB_LEDGER_ADDED
+           ? SKD_OK : skd_rows_failed(writer);
+}
+
+
 /* Locks the activity; a settled sale's units can go to the product only. */
 static skd_rc_e
 skd_unpaid_lock(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
@@ -119,13 +134,13 @@ skd_unpaid_lock(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
 
     mysql_free_result(res);
 
-    return SKD_OK;
+    return skd_unpaid_product(keeper, unpaid);
 }
 
 
-/* Those that are unpaid to this moment, and the ledger's lines about them. */
+/* Those that are unpaid to this moment, under their locks. */
 static skd_rc_e
-skd_unpaid_book(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
+skd_unpaid_still(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
 {
     skd_rc_e    rc;
     MYSQL_ROW   row;
@@ -143,32 +158,34 @@ skd_unpaid_book(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
 
     unpaid->count = 0;
     unpaid->units = 0;
-    skd_sql_begin(sql, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, kind, "
-                       "ref, units, target, actor, note) VALUES ");
 
     while ((row = mysql_fetch_row(res)) != NULL) {
+        snprintf(unpaid->refs[unpaid->count], sizeof(unpaid->refs[0]), "order:%s", row[1]);
+        unpaid->quantities[unpaid->count] = strtoull(row[2], NULL, 10);
+        unpaid->units += unpaid->quantities[unpaid->count];
         unpaid->ids[unpaid->count++] = strtoull(row[0], NULL, 10);
-        unpaid->units += strtoull(row[2], NULL, 10);
-
-        skd_sql_text(sql, unpaid->count > 1 ? ",(" : "(");
-        skd_sql_u64(sql, unpaid->activity);
-        skd_sql_text(sql, ",");
-        skd_sql_u64(sql, unpaid->product);
-        skd_sql_text(sql, ",");
-        skd_sql_u64(sql, unpaid->epoch);
-        skd_sql_text(sql, ",'cancel',");
-        skd_sql_text(sql, "CONCAT('order:',");
-        skd_sql_quote(sql, keeper->writer.mysql, row[1], strlen(row[1]));
-        skd_sql_text(sql, "),");
-        skd_sql_text(sql, row[2]);
-        skd_sql_text(sql, ",'");
-        skd_sql_text(sql, unpaid->target);
-        skd_sql_text(sql, "','seckilld','not paid in time')");
     }
 
     mysql_free_result(res);
 
-    return unpaid->count > 0 ? skd_rows_run(&keeper->writer, NULL) : SKD_OK;
+    return SKD_OK;
+}
+
+
+/* The ledger's lines about them, and with these the units. */
+static skd_rc_e
+skd_unpaid_book(skd_keeper_t *keeper, const skd_unpaid_t *unpaid)
+{
+    skb_movement_t  moved[SKD_UNPAID_MAX];
+
+    for (size_t i = 0; i < unpaid->count; i++) {
+        moved[i] = (skb_movement_t) {
+            unpaid->activity, unpaid->product, unpaid->epoch, "cancel", unpaid->refs[i],
+            (int64_t) unpaid->quantities[i], unpaid->target, "seckilld", "not paid in time"
+        };
+    }
+
+    return skd_rows_move(&keeper->writer, moved, unpaid->count);
 }
 
 
@@ -183,25 +200,7 @@ skd_unpaid_write(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
     skd_sql_text(sql, ") AND status = 1");
     rc = skd_rows_run(&keeper->writer, NULL);
 
-    if (rc != SKD_OK || unpaid->target[0] == '\0') {
-        return rc;
-    }
-
-    if (unpaid->target[0] == 'p') {
-        skd_sql_begin(sql, "UPDATE products SET stock = stock + ");
-        skd_sql_u64(sql, unpaid->units);
-        skd_sql_text(sql, " WHERE id = ");
-        skd_sql_u64(sql, unpaid->product);
-
-    } else {
-        /* they may be sold once more */
-        skd_sql_begin(sql, "UPDATE seckill_activities SET sold = sold - ");
-        skd_sql_u64(sql, unpaid->units);
-        skd_sql_text(sql, " WHERE id = ");
-        skd_sql_u64(sql, unpaid->activity);
-    }
-
-    return skd_rows_run(&keeper->writer, NULL);
+    return rc == SKD_OK ? skd_unpaid_book(keeper, unpaid) : rc;
 }
 
 
@@ -217,7 +216,7 @@ skd_unpaid_cancel(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
     }
 
     if (rc == SKD_OK) {
-        rc = skd_unpaid_book(keeper, unpaid);
+        rc = skd_unpaid_still(keeper, unpaid);
     }
 
     if (rc == SKD_OK && unpaid->count > 0) {

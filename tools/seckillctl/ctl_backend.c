@@ -236,8 +236,7 @@ ctl_key_global(const ctl_t *ctl, char *buf, const char *name)
 }
 
 
-/* what the last statement's error means for the run */
-static int
+int
 ctl_sql_failed(ctl_t *ctl)
 {
     unsigned     number;
@@ -260,6 +259,15 @@ ctl_sql_failed(ctl_t *ctl)
 }
 
 
+/* a column, a key or a constraint; the last one's numbers are of MariaDB and of MySQL */
+static int
+ctl_sql_is_there(unsigned number)
+{
+    return number == ER_DUP_FIELDNAME || number == ER_DUP_KEYNAME || number == 1826
+           || number == 3822;
+}
+
+
 static int
 ctl_sql_run(ctl_t *ctl, const char *statement, int again)
 {
@@ -271,7 +279,7 @@ ctl_sql_run(ctl_t *ctl, const char *statement, int again)
 
     if (mysql_real_query(mysql, statement, (unsigned long) strlen(statement)) != 0) {
         number = mysql_errno(mysql);
-        return again && (number == ER_DUP_FIELDNAME || number == ER_DUP_KEYNAME)
+        return again && ctl_sql_is_there(number)
                ? CTL_FINE : ctl_sql_failed(ctl);
     }
 

@@ -56,10 +56,13 @@ void ctl_key_global(const ctl_t *ctl, char *buf, const char *name);
 int ctl_sql(ctl_t *ctl, MYSQL_RES **res, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Reports the error of the last statement; returns CTL_UNREACHABLE or CTL_REFUSED. */
+int ctl_sql_failed(ctl_t *ctl);
+
 /* One statement of any length that yields no rows; as ctl_sql(). */
 int ctl_sql_text(ctl_t *ctl, const char *statement);
 
-/* The same; columns and keys that the statement adds and that are there are fine. */
+/* The same; columns, keys and constraints that it adds and that are there are fine. */
 int ctl_sql_again(ctl_t *ctl, const char *statement);
 
 /*

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl_dead.h"
+#include "ctl_ledger.h"
 
 typedef struct {
     ctl_dead_t    *dead;
@@ -74,19 +75,21 @@ static int
 ctl_dead_log(ctl_t *ctl, const ctl_close_t *close, const char *kind, const char *ref,
     uint64_t units)
 {
-    char                 actor[CTL_ACTOR_MAX], quoted[CTL_QUOTE_MAX];
-    const ctl_letter_t  *letter;
+    char            note[CTL_ENTRY_MAX + 32];
+    skb_movement_t  movement;
 
-    letter = close->letter;
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, quoted, actor);
+    snprintf(note, sizeof(note), "user %" PRIu64 ", %s", close->letter->user, close->letter->id);
 
-    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
-                   "kind, ref, units, actor, note) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
-                   ", '%s', '%s', %" PRIu64 ", %s, 'user %" PRIu64 ", %s') "
-                   "ON DUPLICATE KEY UPDATE id = id", close->dead->activity,
-                   close->dead->row.product_id, close->dead->row.epoch, kind, ref, units, quoted,
-                   letter->user, letter->id);
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = close->dead->activity;
+    movement.product = close->dead->row.product_id;
+    movement.epoch = close->dead->row.epoch;
+    movement.kind = kind;
+    movement.ref = ref;
+    movement.units = (int64_t) units;
+    movement.note = note;
+
+    return ctl_ledger_add(ctl, &movement, NULL);
 }
 
 

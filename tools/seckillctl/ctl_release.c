@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl_ledger.h"
 #include "ctl_repair.h"
 
 #define CTL_CHUNK    50                 /* users of one transaction, and of one script */
@@ -28,7 +29,7 @@ typedef struct {
     uint64_t        released;
     uint64_t        already;
     uint64_t        left;
-    char            actor[CTL_QUOTE_MAX];       /* quoted */
+    uint64_t        product;            /* the one that the units came from */
 } ctl_release_t;
 
 /* What MySQL says of a user, under the lock. */
@@ -92,8 +93,9 @@ ctl_release_log(ctl_t *ctl, ctl_release_t *release, const ctl_finding_t *finding
     const char *kind, int *fresh)
 {
     int                 rc;
-    char                ref[64];
+    char                ref[64], note[112];
     MYSQL_RES          *res;
+    skb_movement_t      movement;
     const ctl_books_t  *books;
 
     books = release->repair->books;
@@ -118,14 +120,21 @@ ctl_release_log(ctl_t *ctl, ctl_release_t *release, const ctl_finding_t *finding
         return CTL_FINE;
     }
 
-    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
-                   "kind, ref, units, target, actor, note) VALUES (%" PRIu64 ", %" PRIu64
-                   ", %" PRIu64 ", '%s', '%s', %" PRIu64 ", '%s', %s, 'epoch %" PRIu64
-                   " seq %" PRIu64 " user %" PRIu64 "')", books->activity,
-                   books->row.product_id, books->row.epoch, kind, ref, finding->units,
-                   finding->units == 0 ? ""
-                   : release->repair->target == CTL_TO_REDIS ? "redis" : "product",
-                   release->actor, finding->epoch, finding->seq, finding->user);
+    snprintf(note, sizeof(note), "epoch %" PRIu64 " seq %" PRIu64 " user %" PRIu64,
+             finding->epoch, finding->seq, finding->user);
+
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = books->activity;
+    movement.product = release->product;
+    movement.epoch = books->row.epoch;
+    movement.kind = kind;
+    movement.ref = ref;
+    movement.units = (int64_t) finding->units;
+    movement.target = finding->units == 0 ? ""
+                      : release->repair->target == CTL_TO_REDIS ? "redis" : "product";
+    movement.note = note;
+
+    return ctl_ledger_add(ctl, &movement, fresh);
 }
 
 
@@ -229,26 +238,13 @@ ctl_release_mysql(ctl_t *ctl, void *data)
                         books->activity, row.status == 2 ? "settled" : "restored");
     }
 
-    for (i = 0; i < release->n; i++) {
+    rc = ctl_ledger_product(ctl, books->activity, row.product_id, &release->product);
+
+    for (i = 0; rc == CTL_FINE && i < release->n; i++) {
         rc = ctl_release_one(ctl, release, i);
-        if (rc != CTL_FINE) {
-            return rc;
-        }
     }
 
-    if (release->units == 0 || release->repair->target == CTL_TO_REDIS) {
-        return CTL_FINE;
-    }
-
-    rc = ctl_sql(ctl, NULL, "UPDATE products SET stock = stock + %" PRIu64 " WHERE id = %" PRIu64,
-                 release->units, row.product_id);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    /* these can't be sold by this activity any more, whatever still comes */
-    return ctl_sql(ctl, NULL, "UPDATE seckill_activities SET returned = returned + %" PRIu64
-                   " WHERE id = %" PRIu64, release->units, books->activity);
+    return rc;
 }
 
 
@@ -535,7 +531,6 @@ int
 ctl_repair_release(ctl_t *ctl, ctl_repair_t *repair)
 {
     int             rc;
-    char            actor[CTL_ACTOR_MAX];
     size_t          i;
     const char     *why;
     ctl_release_t   release;
@@ -548,8 +543,6 @@ ctl_repair_release(ctl_t *ctl, ctl_repair_t *repair)
 
     memset(&release, 0, sizeof(release));
     release.repair = repair;
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, release.actor, actor);
 
     for (i = 0; i < repair->findings->n; i++) {
         finding = &repair->findings->all[i];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl_ledger.h"
 #include "ctl_repair.h"
 #include "sk_order_no.h"
 #include "sk_purchase.h"
@@ -261,17 +262,21 @@ ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *f
 static int
 ctl_replay_log(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *finding)
 {
-    char  actor[CTL_ACTOR_MAX], quoted[CTL_QUOTE_MAX];
+    char            ref[32], note[80];
+    skb_movement_t  movement;
 
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, quoted, actor);
+    snprintf(ref, sizeof(ref), "user:%" PRIu64, finding->user);
+    snprintf(note, sizeof(note), "epoch %" PRIu64 " seq %" PRIu64, finding->epoch, finding->seq);
 
-    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
-                   "kind, ref, units, actor, note) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
-                   ", 'replay', 'user:%" PRIu64 "', 0, %s, 'epoch %" PRIu64 " seq %" PRIu64
-                   "') ON DUPLICATE KEY UPDATE id = id", repair->books->activity,
-                   repair->books->row.product_id, repair->books->row.epoch, finding->user,
-                   quoted, finding->epoch, finding->seq);
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = repair->books->activity;
+    movement.product = repair->books->row.product_id;
+    movement.epoch = repair->books->row.epoch;
+    movement.kind = "replay";
+    movement.ref = ref;
+    movement.note = note;
+
+    return ctl_ledger_add(ctl, &movement, NULL);
 }
 
 

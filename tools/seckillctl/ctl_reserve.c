@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl_ledger.h"
 #include "ctl_reserve.h"
 
 #define CTL_PRODUCTS_MAX  16            /* products one activity ever reserved from */
@@ -139,9 +140,10 @@ static int
 ctl_reserve_move(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t units,
     uint64_t number, ctl_reserve_t *reserve)
 {
-    int      rc;
-    char     ref[32], actor[64], quoted[CTL_QUOTE_MAX];
-    int64_t  stock;
+    int             rc;
+    char            ref[32];
+    int64_t         stock;
+    skb_movement_t  movement;
 
     rc = ctl_product_stock(ctl, product, &stock);
     if (rc != CTL_FINE) {
@@ -158,15 +160,6 @@ ctl_reserve_move(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t units,
                         PRIu64 " needs %" PRId64 " more", product, stock, activity, units);
     }
 
-    rc = ctl_sql(ctl, NULL, "UPDATE products SET stock = %" PRId64 " WHERE id = %" PRIu64,
-                 stock - units, product);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, quoted, actor);
-
     if (number == 0) {
         snprintf(ref, sizeof(ref), "reserve");
     } else {
@@ -175,10 +168,15 @@ ctl_reserve_move(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t units,
 
     reserve->moved -= units;
 
-    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log "
-                   "(activity_id, product_id, epoch, kind, ref, units, actor, note) VALUES "
-                   "(%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", 'preheat', '%s', %" PRId64 ", %s, "
-                   "'')", activity, product, reserve->epoch, ref, -units, quoted);
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = activity;
+    movement.product = product;
+    movement.epoch = reserve->epoch;
+    movement.kind = "preheat";
+    movement.ref = ref;
+    movement.units = -units;
+
+    return ctl_ledger_add(ctl, &movement, NULL);
 }
 
 
@@ -239,14 +237,14 @@ ctl_reserve(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *
 int
 ctl_reserve_opened(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, uint64_t epoch)
 {
-    char  actor[64], quoted[CTL_QUOTE_MAX];
+    skb_movement_t  movement;
 
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, quoted, actor);
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = activity;
+    movement.product = row->product_id;
+    movement.epoch = epoch;
+    movement.kind = "open";
+    movement.ref = "redis";
 
-    return ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log "
-                   "(activity_id, product_id, epoch, kind, ref, units, actor, note) VALUES "
-                   "(%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", 'open', 'redis', 0, %s, '') "
-                   "ON DUPLICATE KEY UPDATE id = id",
-                   activity, row->product_id, epoch, quoted);
+    return ctl_ledger_add(ctl, &movement, NULL);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ctl_json.h"
+#include "ctl_ledger.h"
 #include "ctl_sale.h"
 #include "sk_id.h"
 
@@ -137,8 +138,7 @@ ctl_restock_take(ctl_t *ctl, const ctl_restock_t *restock)
                         " are wanted", restock->row.product_id, stock, restock->units);
     }
 
-    return ctl_sql(ctl, NULL, "UPDATE products SET stock = stock - %" PRIu64 " WHERE id = %"
-                   PRIu64, restock->units, restock->row.product_id);
+    return CTL_FINE;
 }
 
 
@@ -146,9 +146,9 @@ static int
 ctl_restock_mysql(ctl_t *ctl, void *data)
 {
     int             rc;
-    char            ref[CTL_REF_MAX + 1], actor[CTL_ACTOR_MAX];
-    char            quoted[CTL_QUOTE_MAX], by[CTL_QUOTE_MAX];
+    char            ref[CTL_REF_MAX + 1];
     ctl_restock_t  *restock;
+    skb_movement_t  movement;
 
     restock = data;
 
@@ -175,15 +175,19 @@ ctl_restock_mysql(ctl_t *ctl, void *data)
     }
 
     snprintf(ref, sizeof(ref), "restock-%" PRIu64, restock->restocks + 1);
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, by, actor);
-    ctl_sql_quote(ctl, quoted, restock->ref ? restock->ref : ref);
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = restock->activity;
+    movement.product = restock->row.product_id;
+    movement.epoch = restock->row.epoch;
+    movement.kind = "restock";
+    movement.ref = restock->ref ? restock->ref : ref;
+    movement.units = -(int64_t) restock->units;
 
-    rc = ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
-                 "kind, ref, units, actor) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
-                 ", 'restock', %s, -%" PRIu64 ", %s)", restock->activity,
-                 restock->row.product_id, restock->row.epoch, quoted, restock->units, by);
-    if (rc != CTL_FINE) {
+    /* the limit first: the table's CHECK looks at both */
+    rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET stock_limit = stock_limit + %"
+                 PRIu64 " WHERE id = %" PRIu64, restock->units, restock->activity);
+
+    if (rc != CTL_FINE || (rc = ctl_ledger_add(ctl, &movement, NULL)) != CTL_FINE) {
         return rc;
     }
 
@@ -191,8 +195,7 @@ ctl_restock_mysql(ctl_t *ctl, void *data)
     restock->restocked += (int64_t) restock->units;
     restock->row.stock_limit += restock->units;
 
-    return ctl_sql(ctl, NULL, "UPDATE seckill_activities SET stock_limit = stock_limit + %"
-                   PRIu64 " WHERE id = %" PRIu64, restock->units, restock->activity);
+    return CTL_FINE;
 }
 
 

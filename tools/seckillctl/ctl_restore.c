@@ -13,6 +13,7 @@
 
 #include "ctl_findings.h"
 #include "ctl_json.h"
+#include "ctl_ledger.h"
 #include "ctl_reserve.h"
 #include "ctl_restore.h"
 #include "sk_id.h"
@@ -54,9 +55,9 @@ static int
 ctl_restore_mysql(ctl_t *ctl, void *data)
 {
     int             rc;
-    char            actor[CTL_ACTOR_MAX], quoted[CTL_QUOTE_MAX];
     ctl_row_t      *row;
     ctl_restore_t  *restore;
+    skb_movement_t  movement;
 
     restore = data;
     row = &restore->books.row;
@@ -68,8 +69,6 @@ ctl_restore_mysql(ctl_t *ctl, void *data)
     }
 
     restore->epoch = row->epoch + 1;
-    ctl_actor(actor, sizeof(actor));
-    ctl_sql_quote(ctl, quoted, actor);
 
     rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
                  ", seq_seen = 0 WHERE id = %" PRIu64, restore->epoch, restore->activity);
@@ -77,10 +76,14 @@ ctl_restore_mysql(ctl_t *ctl, void *data)
         return rc;
     }
 
-    rc = ctl_sql(ctl, NULL, "INSERT INTO seckill_stock_log (activity_id, product_id, epoch, "
-                 "kind, ref, units, actor) VALUES (%" PRIu64 ", %" PRIu64 ", %" PRIu64
-                 ", 'restore', 'redis', 0, %s)", restore->activity, row->product_id,
-                 restore->epoch, quoted);
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = restore->activity;
+    movement.product = row->product_id;
+    movement.epoch = restore->epoch;
+    movement.kind = "restore";
+    movement.ref = "redis";
+
+    rc = ctl_ledger_add(ctl, &movement, NULL);
     if (rc != CTL_FINE) {
         return rc;
     }
