@@ -43,7 +43,7 @@ use constant {
     PAIR          => 0.05,     # share of users who want two units
 };
 
-# port, key (of the tokens), activity, first, users, span (seconds in which all
+# ports (of the nodes, taken in turn), key (of the tokens), activity, first, users, span (seconds in which all
 # arrive), seed, journal (path), connections, patience (seconds after the last
 # arrival); audit => [users]: only ask each for the result.
 sub new {
@@ -62,8 +62,9 @@ sub new {
         active  => 0,
         lag     => 0,
         arrived_ms => 0,
+        connects   => 0,
     }, $class;
-    $self->{peer} = pack_sockaddr_in($self->{port}, inet_aton('127.0.0.1'));
+    $self->{peers} = [ map { pack_sockaddr_in($_, inet_aton('127.0.0.1')) } @{ $self->{ports} } ];
 
     return $self;
 }
@@ -256,7 +257,7 @@ sub _connect {
     socket my $socket, AF_INET, SOCK_STREAM, 0 or die "socket: $!\n";
     $socket->blocking(0);
     setsockopt $socket, IPPROTO_TCP, TCP_NODELAY, 1;
-    my $done = connect $socket, $self->{peer};
+    my $done = connect $socket, $self->{peers}[ $self->{connects}++ % @{ $self->{peers} } ];
     # a refusal of the loopback is told at once, or when it is writable
     my $failed = !$done && $! != EINPROGRESS;
 

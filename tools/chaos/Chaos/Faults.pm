@@ -13,6 +13,8 @@ package Chaos::Faults;
 use strict;
 use warnings;
 
+use Chaos::Faults::Clocks;
+use Chaos::Faults::Keys;
 use Chaos::Faults::Redis;
 use Chaos::Faults::Mysql;
 use Chaos::Faults::Processes;
@@ -20,7 +22,7 @@ use Chaos::Faults::Processes;
 # All faults as hashes, in a fixed order.
 sub all {
     return (Chaos::Faults::Redis::faults(), Chaos::Faults::Mysql::faults(),
-            Chaos::Faults::Processes::faults());
+            Chaos::Faults::Processes::faults(), Chaos::Faults::Keys::faults(), Chaos::Faults::Clocks::faults());
 }
 
 sub named {

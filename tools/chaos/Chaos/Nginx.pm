@@ -22,11 +22,11 @@ use constant {
 # whole, for a master starts its successor by the name it was started with
 my $binary = $ENV{TEST_NGINX_BINARY} // _find('nginx');
 
-# t: a SeckillTest; redis: path of the socket; key_file; workers
+# t: a SeckillTest; name: of its folder; redis: path of the socket; key_file; workers
 sub new {
     my ($class, %args) = @_;
 
-    my $dir  = $args{t}->dir . '/front';
+    my $dir  = $args{t}->dir . "/$args{name}";
     my $self = bless {
         workers => 2, %args,
         dir     => $dir,

@@ -19,6 +19,7 @@ use Chaos::Facts;
 use constant {
     TICK_SECONDS   => 0.1,
     DETECT_SECONDS => 10,
+    RESTORE_SECONDS => 15,
     SHARE          => 0.6,      # units per user: it sells out, and not at once
     LOSS_SHARE     => 1,        # where Redis loses, it sells to the end
     MARGIN_MS      => 1500,     # a busy machine's, on top of P4
@@ -78,12 +79,13 @@ sub _sell {
     $stack->found($self->{id});
     $_->{before} && $_->{before}->($stack, $self) for @{ $self->{faults} };
 
-    my %crowd = (port => $stack->nginx->{port}, key => $stack->{key}, activity => $self->{id},
+    my %crowd = (ports => [ map { $_->{port} } $stack->nodes ], key => $stack->{key}, activity => $self->{id},
                  first => $self->{first}, users => $self->{users});
     my $crowd = Chaos::Crowd->new(%crowd, seed => $self->{seed} + $self->{number}, span => $self->{span},
                                   patience => 6, journal => $self->_journal('crowd'));
     $self->{pid} = $crowd->start;
     $self->_strike;
+    $self->_replay if grep { $_->{forgets} } @{ $self->{faults} };
     $self->{loss} ? $self->_after_loss : $self->{bare} || $self->_recover;
     kill 'USR1', $self->{pid};
     waitpid $self->{pid}, 0;
@@ -129,6 +131,21 @@ sub _strike {
     return;
 }
 
+# MySQL lost what it had committed: an operator reconciles after a failover.
+sub _replay {
+    my ($self) = @_;
+
+    my $stack = $self->{stack};
+    for my $id ($self->{id}, Chaos::Stack::PROBE_ACTIVITY()) {
+        $stack->drained($id);
+        my ($exit, $out, $err) = $stack->ctl('reconcile', $id, '--repair', 'replay', '--grace', '0s');
+        # those that it has just queued may still be on their way
+        push @{ $self->{found} }, { rule => 'replay', user => '-', text => "exit $exit: $out$err" }
+            if $exit > 1;
+    }
+    return;
+}
+
 # how long after the end of the fault until a sale works again, and an order comes
 sub _recover {
     my ($self) = @_;
@@ -147,13 +164,15 @@ sub _after_loss {
     my $began = time;
     my $gone  = $self->_vanished;
     $self->{note} = join ', ', grep {defined} $self->{note}, "$gone lost";
-    $stack->drained($self->{id});
+    my $must = $gone || $loss->{must};
+    $stack->drained($self->{id}) if !$self->{hurry};
     for my $id ($self->{id}, Chaos::Stack::PROBE_ACTIVITY()) {
-        my $seen = $self->_noticed($id, $gone && $id == $self->{id} ? DETECT_SECONDS : 0);
+        my $seen = $self->_noticed($id, $must && $id == $self->{id} ? DETECT_SECONDS : 0);
         $self->{detected} = $seen if $id == $self->{id};
+        push @{ $self->{found} }, { rule => 'noticed', user => '-', text => 'nobody noticed' }
+            if $id == $self->{id} && $must && !$seen;
         next if !$seen;
-        my ($exit, $out, $err) = $stack->ctl('restore', $id, '--yes', '--json', '--journal',
-                                             $stack->nginx->{journal});
+        my ($exit, $out, $err) = $self->_restore($id);
         if ($exit != 0) {
             push @{ $self->{found} }, { rule => 'restore', user => '-', text => "exit $exit: $err" };
             $loss->{unrestored} = 1;
@@ -171,15 +190,31 @@ sub _after_loss {
     return;
 }
 
+# What an operator does: again while purchases are on their way to MySQL.
+sub _restore {
+    my ($self, $id) = @_;
+
+    my $stack    = $self->{stack};
+    my $deadline = time + RESTORE_SECONDS;
+    my @told;
+    do {
+        @told = $stack->ctl('restore', $id, '--yes', '--json', map { ('--journal', $_->{journal}) } $stack->nodes);
+        sleep 0.2 if $told[0] == 4;
+    } while ($told[0] == 4 && time < $deadline);
+    return @told;
+}
+
 # How many buyers of nginx' journal Redis has forgotten.
 sub _vanished {
     my ($self) = @_;
 
     my ($stack, $gone) = ($self->{stack}, 0);
     my $buyers = { map { $_ => 1 } $stack->client->smembers($stack->key(order_users => $self->{id})) };
-    open my $fh, '<', $stack->nginx->{journal} or die "cannot read the journal of nginx: $!\n";
-    while (my $line = <$fh>) {
-        $gone++ if $line =~ / activity=$self->{id} user=(\d+) / && !$buyers->{$1};
+    for my $node ($stack->nodes) {
+        open my $fh, '<', $node->{journal} or die "cannot read the journal of nginx: $!\n";
+        while (my $line = <$fh>) {
+            $gone++ if $line =~ / activity=$self->{id} user=(\d+) / && !$buyers->{$1};
+        }
     }
     return $gone;
 }
@@ -192,7 +227,7 @@ sub _noticed {
     my $deadline = time + $seconds;
     do {
         my $state = $stack->client->hget($stack->key(activity => $id), 'state') // '';
-        return 'paused' if $state eq 'paused';
+        return $state if $state =~ /^(?:paused|lost)$/;
         sleep 0.1;
     } while (time < $deadline);
     for my $letter (@{ $stack->client->xrange($stack->key(dead => $id), '-', '+') }) {
@@ -215,7 +250,7 @@ sub _judge {
     my ($self) = @_;
 
     my $stack = $self->{stack};
-    my @log   = ($stack->nginx->faults, $stack->daemon_faults);
+    my @log   = ((map { $_->faults } $stack->nodes), $stack->daemon_faults);
     # the alarm is right where something was lost, and nowhere else
     @log = grep { !/ seckill redis lost data of activity \d+,/ } @log if $self->{loss};
     if (!$stack->daemon_alive) {
@@ -225,7 +260,7 @@ sub _judge {
     $self->{facts} = Chaos::Facts::read($stack, $self->{id});
     $self->{case}  = {
         goods => $self->{goods}, price => Chaos::Stack::PRICE(), product => $self->{id}, loss => $self->{loss}, detected => $self->{detected},
-        log => \@log, margin_ms => $stack->t->sanitized ? SANITIZED_MS : MARGIN_MS,
+        window => $self->{window}, log => \@log, margin_ms => $stack->t->sanitized ? SANITIZED_MS : MARGIN_MS,
         journal => [ map { $self->_journal($_) } qw(crowd audit) ],
     };
     push @{ $self->{found} }, Chaos::Checker::check($self->{case}, $self->{facts});
@@ -258,14 +293,18 @@ sub _keep {
     my $place = $stack->t->build . "/chaos/seed-$self->{seed}-round-$self->{number}";
     make_path($place);
     copy($self->_journal($_), "$place/$_.tsv") for qw(crowd audit);
-    copy($stack->nginx->{log}, "$place/nginx.log");
-    copy($stack->nginx->{journal}, "$place/accepted.log");
     my $n = 0;
+    for my $node ($stack->nodes) {
+        $n++;
+        copy($node->{log}, "$place/nginx-$n.log");
+        copy($node->{journal}, "$place/accepted-$n.log");
+    }
+    $n = 0;
     copy($_->{log}, sprintf '%s/seckilld-%02d.log', $place, ++$n) for @{ $stack->{daemons} };
     copy($stack->redis->{log}, "$place/redis.log");
     copy($stack->mysql->{log}, "$place/mysql.log");
     open my $fh, '>', "$place/facts.json" or return;
-    print {$fh} JSON::PP->new->canonical->pretty->allow_nonref->encode($self->{facts});
+    print {$fh} JSON::PP->new->utf8->canonical->pretty->allow_nonref->encode($self->{facts});
     close $fh;
     $self->{kept} = $place;
 

@@ -16,6 +16,7 @@ use Time::HiRes qw(sleep time);
 use Chaos::Crowd;
 use Chaos::Nginx;
 use Chaos::Proxy;
+use ClockShim;
 use SeckillTest;
 
 use constant {
@@ -39,16 +40,20 @@ sub new {
     $self->{key_file} = $t->key_file;
     $self->{key}      = _slurp($self->{key_file});
     $self->_disk;
+    $self->{clocks} = ClockShim->new;
     $self->{redis} = $t->redis($self->redis_conf);
     $self->{mysql} = $t->mariadb(
         'innodb-lock-wait-timeout' => 2, 'innodb-print-all-deadlocks' => undef, %{ $args{mariadb} // {} });
-    for my $link (qw(nginx-redis daemon-redis daemon-mysql)) {
+    for my $link (qw(nginx-redis nginx2-redis daemon-redis daemon-mysql)) {
         $self->point($link);
     }
     $self->_settle_in;
-    $self->{nginx} = Chaos::Nginx->new(t => $t, redis => $self->link('nginx-redis'),
-                                       key_file => $self->{key_file});
-    $self->{nginx}->start;
+    for my $node (['front', 'nginx-redis', 2], ['front-2', 'nginx2-redis', 1]) {
+        my ($name, $link, $workers) = @{$node};
+        push @{ $self->{nodes} }, Chaos::Nginx->new(t => $t, name => $name, redis => $self->link($link),
+                                                    key_file => $self->{key_file}, workers => $workers);
+    }
+    $_->start for $self->nodes;
     $self->daemon_start;
     $self->sale(PROBE_ACTIVITY, 1_000_000);
 
@@ -65,7 +70,8 @@ sub redis_conf {
 }
 
 sub t     { return $_[0]{t} }
-sub nginx { return $_[0]{nginx} }
+sub nodes { return @{ $_[0]{nodes} // [] } }
+sub nginx { return $_[0]{nodes}[0] }
 sub mysql { return $_[0]{mysql} }
 sub redis { return $_[0]{redis} }
 
@@ -112,9 +118,18 @@ sub _settle_in {
     $self->dbh->do(q{CREATE USER 'shop'@'localhost'});
     $self->dbh->do(q{GRANT ALL ON seckill.* TO 'shop'@'localhost'});
 
-    my %consumer = (name => 'chaos', workers => 2, batch => 100, idle => '20ms', retain => '10m',
-                    %{ $self->{consumer} // {} });
-    $self->{conf} = $t->conf(
+    $self->{conf} = $self->_conf('chaos');
+    $self->{other_conf} = $self->_conf('other');
+    return;
+}
+
+# Settings of a daemon of that name.
+sub _conf {
+    my ($self, $name) = @_;
+
+    my %consumer = (name => $name, workers => 2, batch => 100, idle => '20ms', retain => '10m', claim_idle => '5s',
+                    pay_timeout => '15m', %{ $self->{consumer} // {} });
+    return $self->{t}->conf(
         'redis.address'  => 'unix:' . $self->link('daemon-redis'),
         'redis.timeout'  => '500ms',
         'mysql.socket'   => $self->link('daemon-mysql'),
@@ -123,7 +138,6 @@ sub _settle_in {
         'mysql.timeout'  => '3s',
         consumer         => \%consumer,
     );
-    return;
 }
 
 sub _must {
@@ -195,8 +209,9 @@ sub drop_clients {
 sub daemon_start {
     my ($self, %env) = @_;
 
+    my $conf = delete $env{conf} // $self->{conf};
     local @ENV{ keys %env } = values %env;
-    $self->{daemon} = $self->{t}->seckilld($self->{conf});
+    $self->{daemon} = $self->{t}->seckilld($conf);
     push @{ $self->{daemons} }, $self->{daemon};
     return $self->{daemon};
 }
@@ -281,6 +296,7 @@ sub drained {
 
     my $deadline = time + ($seconds // DRAIN_SECONDS);
     while (time < $deadline) {
+        return 1 if !$self->client->exists($self->key(orders => $id));
         my ($unread, $pending) = eval { $self->backlog($id) };
         return 1 if $unread && !@{$unread} && !$pending;
         sleep 0.05;
@@ -315,7 +331,7 @@ sub probe {
 sub http {
     my ($self, $method, $path, $user) = @_;
 
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->{nginx}{port},
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $self->nginx->{port},
                                        Timeout => 2) or return -1;
     my $auth = Chaos::Crowd::token($self->{key}, $user);
     print {$socket} "$method $path HTTP/1.1\r\nHost: shop\r\nAuthorization: Bearer $auth\r\n"
@@ -335,7 +351,7 @@ sub done {
 
     return if $self->{ended}++;
     $_->stop for values %{ $self->{proxy} // {} };
-    $self->{nginx}->done if $self->{nginx};
+    $_->done for $self->nodes;
     for my $proc (grep {$_} @{$self}{qw(redis mysql daemon replica)}) {
         kill 'CONT', $proc->{pid} if $self->{t}->alive($proc);
     }

@@ -21,6 +21,8 @@ sub faults {
         { name => 'mysql-disk-full', party => 'mysql', hold => [0.8, 2],
           needs => sub { $_[0]->{disk} ? undef : 'a small disk can not be mounted here' },
           begin => \&_fill, tick => \&_fill, end => \&_empty },
+        { name => 'mysql-failover', party => 'mysql', hold => [0.3, 0.9], forgets => 1,
+          begin => \&_copy, end => \&_failover },
         { name => 'mysql-lock-wait', party => 'mysql', hold => [1, 3],
           begin => \&_lock, end => \&_unlock },
         { name => 'mysql-deadlock', party => 'mysql', hold => [0.8, 2],
@@ -34,6 +36,31 @@ sub faults {
           begin => sub { _cut($_[0], $_[1], match => qr/COMMIT/, most => 2) },
           end   => sub { $_[0]->mend('daemon-mysql') } },
     );
+}
+
+# A copy of all files at one instant is what a replica has that fell behind.
+sub _copy {
+    my ($stack) = @_;
+
+    my $mysql = $stack->mysql;
+    kill 'STOP', $mysql->{pid};
+    my $copied = system 'cp', '-a', '--', "$mysql->{dir}/data", $stack->t->dir . '/replica';
+    kill 'CONT', $mysql->{pid};
+    die "the files of MySQL were not copied\n" if $copied != 0;
+    return;
+}
+
+# The replica takes over: what was committed after the copy is gone.
+sub _failover {
+    my ($stack) = @_;
+
+    my $mysql = $stack->mysql;
+    $stack->t->kill9($mysql);
+    system('rm', '-rf', '--', "$mysql->{dir}/data") == 0
+        && system('mv', '--', $stack->t->dir . '/replica', "$mysql->{dir}/data") == 0
+        or die "the files of MySQL were not replaced\n";
+    $stack->t->restart($mysql);
+    return;
 }
 
 # takes the last byte of the disk

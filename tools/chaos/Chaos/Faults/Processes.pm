@@ -1,13 +1,14 @@
 package Chaos::Faults::Processes;
 
-# What happens to seckilld, to nginx, and to their clocks.
+# What happens to seckilld and to nginx.
 
 use strict;
 use warnings;
 
-use Time::HiRes qw(sleep time);
-
-use constant HIT_SECONDS => 8;      # until a failpoint must have been met
+use constant {
+    HIT_SECONDS => 8,       # until a failpoint must have been met
+    STALL_MS    => 3000,
+};
 
 sub faults {
     return (
@@ -21,6 +22,8 @@ sub faults {
         { name => 'seckilld-twin', party => 'seckilld', hold => [0.6, 1.5],
           begin => sub { $_[0]->{twin} = $_[0]->{daemon}; $_[0]->daemon_start },
           end   => sub { $_[0]->t->kill9(delete $_[0]->{twin}) } },
+        { name => 'seckilld-stall-in-transaction', party => 'seckilld', hold => [1.5, 2.5],
+          begin => \&_stall, end => \&_stalled },
         { name => 'nginx-worker-kill', party => 'nginx', hold => [0.5, 1.2],
           begin => \&_kill_worker, end => \&_kill_worker },
         { name => 'nginx-reloads', party => 'nginx', hold => [1.2, 2.2],
@@ -28,10 +31,6 @@ sub faults {
           end   => sub { $_[0]->nginx->reload } },
         { name => 'nginx-upgrade', party => 'nginx', hold => [0.1, 0.3],
           begin => sub { $_[0]->nginx->upgrade }, end => sub { $_[0]->nginx->upgrade } },
-        { name => 'clock-nginx', party => 'nginx', hold => [1, 2], needs => \&_no_faketime,
-          begin => \&_nginx_clock, end => \&_nginx_real },
-        { name => 'clock-seckilld', party => 'seckilld', hold => [1, 2], needs => \&_no_faketime,
-          begin => \&_daemon_clock, end => \&_daemon_real },
     );
 }
 
@@ -60,57 +59,27 @@ sub _failpoint {
     };
 }
 
+# It holds an open transaction with orders of the sale, while a second one works.
+sub _stall {
+    my ($stack, $round) = @_;
+
+    $stack->t->kill9($stack->{daemon});
+    my $visit = 1 + int($round->{pick} * 3);
+    $round->{note} = "visit $visit";
+    $stack->{twin} = $stack->daemon_start(conf => $stack->{other_conf}, SECKILLD_FAILPOINT => "after_insert:$visit:${\STALL_MS}");
+    $stack->daemon_start;
+    return;
+}
+
+sub _stalled {
+    my ($stack) = @_;
+    $stack->t->stop(delete $stack->{twin});
+    return;
+}
+
 sub _kill_worker {
     my ($stack, $round) = @_;
     $stack->nginx->kill_worker($round->{pick});
-    return;
-}
-
-my ($faketime) = glob '/usr/lib/*/faketime/libfaketimeMT.so.1';
-
-sub _no_faketime {
-    my ($stack) = @_;
-    return 'faketime is not installed' if !$faketime;
-    return $stack->t->sanitized ? 'not together with a sanitizer' : undef;
-}
-
-sub _fake {
-    my ($round) = @_;
-
-    my $offset = $round->{pick} < 0.5 ? '-3600' : '+3600';
-    $round->{note} = "${offset}s";
-    return (LD_PRELOAD => $faketime, FAKETIME => $offset, FAKETIME_DONT_FAKE_MONOTONIC => 1);
-}
-
-sub _nginx_clock {
-    my ($stack, $round) = @_;
-
-    $stack->nginx->stop;
-    $stack->nginx->start(_fake($round));
-    return;
-}
-
-sub _nginx_real {
-    my ($stack) = @_;
-
-    $stack->nginx->stop;
-    $stack->nginx->start;
-    return;
-}
-
-sub _daemon_clock {
-    my ($stack, $round) = @_;
-
-    $stack->t->kill9($stack->{daemon});
-    $stack->daemon_start(_fake($round));
-    return;
-}
-
-sub _daemon_real {
-    my ($stack) = @_;
-
-    $stack->t->kill9($stack->{daemon});
-    $stack->daemon_start;
     return;
 }
 

@@ -11,6 +11,7 @@ use Time::HiRes qw(sleep time);
 use constant {
     LAG_MS       => 300,    # how far behind a replica may be that is cut off
     SAMPLE_TICKS => 8,      # sizes of the AOF that are remembered
+    ALONE_SECONDS => 0.3,   # a node that was not told sells alone
 };
 
 sub faults {
@@ -37,12 +38,16 @@ sub faults {
           begin => \&_everysec, tick => \&_sample, end => \&_power_cut },
         { name => 'redis-promote', party => 'redis', hold => [0.3, 0.6], loss => 1,
           before => \&_replicate, begin => \&_isolate, end => \&_promote },
+        { name => 'redis-promote-one-told', party => 'redis', hold => [0.3, 0.6], loss => 1,
+          before => \&_replicate, begin => sub { _part($_[0]); _isolate(@_) }, end => \&_promote_for_one },
+        { name => 'cut-reply-promote', party => 'nginxredis-redis', hold => [0.5, 0.8], loss => 1,
+          before => \&_replicate, begin => sub { _cut_replies(@_); _isolate(@_) },
+          end   => sub { _promote(@_); $_[0]->mend('nginx-redis') } },
         { name => 'cut-nginx-redis', party => 'nginxredis-redis', hold => [0.8, 1.8],
           begin => sub { _cut($_[0], 'nginx-redis', $_[1]) },
           end   => sub { $_[0]->mend('nginx-redis') } },
         { name => 'cut-reply', party => 'nginxredis-redis', hold => [0.8, 1.8],
-          begin => sub { _cut($_[0], 'nginx-redis', $_[1], match => qr/EVALSHA/) },
-          end   => sub { $_[0]->mend('nginx-redis') } },
+          begin => \&_cut_replies, end => sub { $_[0]->mend('nginx-redis') } },
         { name => 'cut-daemon-redis', party => 'daemonredis-redis', hold => [0.8, 1.8],
           begin => sub { _cut($_[0], 'daemon-redis', $_[1]) },
           end   => sub { $_[0]->mend('daemon-redis') } },
@@ -174,7 +179,7 @@ sub _isolate {
 }
 
 sub _promote {
-    my ($stack, $round) = @_;
+    my ($stack, $round, @links) = @_;
 
     $stack->t->kill9($stack->redis);
     $round->{loss}{to} = time * 1000;
@@ -183,11 +188,37 @@ sub _promote {
     # started again it must not be a replica
     $replica->{client}->config_rewrite;
     $stack->{redis} = $replica;
-    $stack->point($_) for qw(nginx-redis daemon-redis);
+    $stack->point($_) for @links ? @links : qw(nginx2-redis nginx-redis daemon-redis);
+    return;
+}
+
+# The second node hears no more of Redis.
+sub _part {
+    my ($stack) = @_;
+
+    $stack->point('nginx2-redis', $stack->t->dir . '/nobody.sock');
+    $stack->drop_clients('nginx2-redis');
+    return;
+}
+
+# The new master meets the node first that was not told what is lost.
+sub _promote_for_one {
+    my ($stack, $round) = @_;
+
+    my @late = qw(nginx-redis daemon-redis);
+    $stack->point($_, $stack->t->dir . '/nobody.sock') for @late;
+    _promote($stack, $round, 'nginx2-redis');
+    sleep ALONE_SECONDS;
+    $stack->point($_) for @late;
     return;
 }
 
 # --- the wire
+
+sub _cut_replies {
+    my ($stack, $round) = @_;
+    return _cut($stack, 'nginx-redis', $round, match => qr/EVALSHA/);
+}
 
 sub _cut {
     my ($stack, $link, $round, %how) = @_;
