@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -233,6 +234,26 @@ skb_seen(const skb_parse_t *parse, const char *section, const char *name)
 }
 
 
+/* TLS is asked for in whole, or not at all. */
+static void
+skb_parse_tls(skb_parse_t *parse)
+{
+    const skb_config_mysql_t  *mysql = &parse->config->mysql;
+
+    if (mysql->ssl && mysql->socket[0] != '\0') {
+        skb_parse_fail(parse, "[mysql] \"ssl\" is for \"host\", not for \"socket\"", "", NULL);
+    }
+
+    if (!mysql->ssl && (mysql->ca[0] != '\0' || mysql->cert[0] != '\0' || mysql->key[0] != '\0')) {
+        skb_parse_fail(parse, "[mysql] \"ca\", \"cert\" and \"key\" need \"ssl = on\"", "", NULL);
+    }
+
+    if ((mysql->cert[0] == '\0') != (mysql->key[0] == '\0')) {
+        skb_parse_fail(parse, "[mysql] \"cert\" and \"key\" need each other", "", NULL);
+    }
+}
+
+
 /* What can be judged only with the whole file read. */
 static void
 skb_parse_whole(skb_parse_t *parse)
@@ -249,6 +270,8 @@ skb_parse_whole(skb_parse_t *parse)
     if (config->redis.user[0] != '\0' && config->redis.password_file[0] == '\0') {
         skb_parse_fail(parse, "[redis] \"user\" needs \"password_file\"", "", NULL);
     }
+
+    skb_parse_tls(parse);
 }
 
 
@@ -296,19 +319,48 @@ skb_config_file(skb_parse_t *parse)
 }
 
 
+/* One line for all of them; what does not fit is not the first one. */
+static void
+skb_config_warn(skb_config_t *config, const char *fmt, ...)
+{
+    char     *end = config->warning + strlen(config->warning);
+    size_t    left = sizeof(config->warning) - strlen(config->warning);
+    va_list   args;
+
+    if (end != config->warning && left > 2) {
+        strcpy(end, "; ");
+        end += 2;
+        left -= 2;
+    }
+
+    va_start(args, fmt);
+    vsnprintf(end, left, fmt, args);
+    va_end(args);
+}
+
+
+static void
+skb_config_public(skb_config_t *config, const char *what, const char *path)
+{
+    struct stat  st;
+
+    if (path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH)) {
+        skb_config_warn(config, "%s \"%s\" may be read by everybody", what, path);
+    }
+}
+
+
 static int
 skb_config_secret(skb_config_t *config, const char *path, char *error, size_t size)
 {
-    int          rc;
-    char         password[SKB_PASSWORD_MAX];
-    struct stat  st;
+    int   rc;
+    char  password[SKB_PASSWORD_MAX];
 
     rc = skb_config_password(path, password, error, size);
     explicit_bzero(password, sizeof(password));
 
-    if (rc == 0 && path[0] != '\0' && stat(path, &st) == 0 && (st.st_mode & S_IROTH)) {
-        snprintf(config->warning, sizeof(config->warning),
-                 "password file \"%s\" may be read by everybody", path);
+    if (rc == 0) {
+        skb_config_public(config, "password file", path);
     }
 
     return rc;
@@ -321,7 +373,6 @@ skb_config_key(skb_config_t *config, char *error, size_t size)
 {
     size_t         len;
     const char    *path = config->redis.queue_token_key_file;
-    struct stat    st;
     unsigned char  key[SKB_KEY_FILE_MAX];
 
     if (path[0] == '\0') {
@@ -331,12 +382,55 @@ skb_config_key(skb_config_t *config, char *error, size_t size)
     len = skb_key_file(path, key, error, size);
     explicit_bzero(key, sizeof(key));
 
-    if (len > 0 && stat(path, &st) == 0 && (st.st_mode & S_IROTH)) {
-        snprintf(config->warning, sizeof(config->warning),
-                 "key file \"%s\" may be read by everybody", path);
+    if (len > 0) {
+        skb_config_public(config, "key file", path);
     }
 
     return len > 0 ? 0 : -1;
+}
+
+
+/* The files are the library's to read, with each connection; a missing one is found now. */
+static int
+skb_config_tls(skb_config_t *config, char *error, size_t size)
+{
+    int                  fd;
+    skb_config_mysql_t  *mysql = &config->mysql;
+    const char *const    files[][2] = { { "ca", mysql->ca }, { "cert", mysql->cert },
+                                        { "key", mysql->key } };
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (files[i][1][0] == '\0') {
+            continue;
+        }
+
+        fd = open(files[i][1], O_RDONLY | O_CLOEXEC);
+
+        if (fd == -1) {
+            snprintf(error, size, "[mysql] %s \"%s\": %s", files[i][0], files[i][1],
+                     strerror(errno));
+            return -1;
+        }
+
+        close(fd);
+    }
+
+    skb_config_public(config, "[mysql] key", mysql->key);
+
+    return 0;
+}
+
+
+/* What 0.1.0 took in another way. */
+static void
+skb_config_changed(skb_config_t *config)
+{
+    const skb_config_mysql_t  *mysql = &config->mysql;
+
+    if (mysql->socket[0] == '\0' && !mysql->ssl && strcmp(mysql->host, "localhost") == 0) {
+        skb_config_warn(config, "[mysql] \"host = localhost\" is TCP to port %u since 1.0: say "
+                        "127.0.0.1, or \"socket\" for the socket", (unsigned) mysql->port);
+    }
 }
 
 
@@ -356,10 +450,13 @@ skb_config_load(skb_config_t *config, const char *path, char *error, size_t size
     if (skb_config_file(&parse) != 0
         || skb_config_key(config, error, size) != 0
         || skb_config_secret(config, config->redis.password_file, error, size) != 0
-        || skb_config_secret(config, config->mysql.password_file, error, size) != 0)
+        || skb_config_secret(config, config->mysql.password_file, error, size) != 0
+        || skb_config_tls(config, error, size) != 0)
     {
         return -1;
     }
+
+    skb_config_changed(config);
 
     return 0;
 }

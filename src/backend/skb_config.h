@@ -44,6 +44,10 @@ typedef struct {
     char         password_file[SKB_PATH_MAX];
     char         database[SKB_NAME_MAX];
     uint32_t     timeout_ms;                    /* of connecting, and of one statement */
+    uint32_t     ssl;                           /* 1: TLS or nothing, proved against host */
+    char         ca[SKB_PATH_MAX];              /* "": the system's authorities */
+    char         cert[SKB_PATH_MAX];            /* ours and its key, or both "" */
+    char         key[SKB_PATH_MAX];
 } skb_config_mysql_t;
 
 typedef enum {

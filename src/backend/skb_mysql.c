@@ -80,13 +80,52 @@ skb_mysql_class(MYSQL *mysql)
 }
 
 
+/*
+ * The name in the certificate is that of host.  The two libraries ask for it in
+ * different ways; without TLS neither of them sends the password.
+ */
+static int
+skb_mysql_tls(MYSQL *mysql, const skb_config_mysql_t *conf)
+{
+#ifdef MARIADB_BASE_VERSION
+    char      yes = 1;
+#else
+    unsigned  mode = SSL_MODE_VERIFY_IDENTITY;
+#endif
+
+    if (!conf->ssl) {
+        return 0;
+    }
+
+#ifdef MARIADB_BASE_VERSION
+    if (mysql_options(mysql, MYSQL_OPT_SSL_ENFORCE, &yes)
+        || mysql_options(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes))
+#else
+    if (mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode))
+#endif
+    {
+        return 1;
+    }
+
+    return (conf->ca[0] != '\0' && mysql_options(mysql, MYSQL_OPT_SSL_CA, conf->ca))
+           || (conf->cert[0] != '\0' && mysql_options(mysql, MYSQL_OPT_SSL_CERT, conf->cert))
+           || (conf->key[0] != '\0' && mysql_options(mysql, MYSQL_OPT_SSL_KEY, conf->key));
+}
+
+
 static int
 skb_mysql_options(MYSQL *mysql, const skb_config_mysql_t *conf)
 {
     unsigned  seconds = (conf->timeout_ms + 999) / 1000, no = 0;
+    unsigned  protocol = conf->socket[0] != '\0' ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
 
-    /* a server may ask a client for any of its files */
-    return mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &no)
+    /*
+     * To the libraries "localhost" is a socket of their own, whatever the port
+     * says.  And a server may ask a client for any of its files.
+     */
+    return mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol)
+           || mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &no)
+           || skb_mysql_tls(mysql, conf)
            || mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &seconds)
            || mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &seconds)
            || mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &seconds)
@@ -114,6 +153,13 @@ skb_mysql_open(MYSQL *mysql, const skb_config_mysql_t *conf, char *error, size_t
 
     if (opened == NULL) {
         snprintf(error, size, "connect: %s", mysql_error(mysql));
+        return NULL;
+    }
+
+    /* whatever a library makes of its options */
+    if (conf->ssl && mysql_get_ssl_cipher(mysql) == NULL) {
+        snprintf(error, size, "connect: the server does not speak TLS, and \"ssl\" is on");
+        return NULL;
     }
 
     return opened;

@@ -28,6 +28,8 @@ static const char *skb_set_long(const skb_setting_t *setting, skb_config_t *conf
     const char *value);
 static const char *skb_set_path(const skb_setting_t *setting, skb_config_t *config,
     const char *value);
+static const char *skb_set_flag(const skb_setting_t *setting, skb_config_t *config,
+    const char *value);
 static const char *skb_set_cancelled(const skb_setting_t *setting, skb_config_t *config,
     const char *value);
 static const char *skb_set_listen(const skb_setting_t *setting, skb_config_t *config,
@@ -55,6 +57,10 @@ const skb_setting_t  skb_settings[] = {
     { "mysql", "password_file", skb_set_text, SKB_TEXT(mysql.password_file) },
     { "mysql", "database", skb_set_text, SKB_TEXT(mysql.database) },
     { "mysql", "timeout", skb_set_duration, SKB_AT(mysql.timeout_ms), 2000, 600000 },
+    { "mysql", "ssl", skb_set_flag, SKB_AT(mysql.ssl), 0, 0 },
+    { "mysql", "ca", skb_set_path, SKB_TEXT(mysql.ca) },
+    { "mysql", "cert", skb_set_path, SKB_TEXT(mysql.cert) },
+    { "mysql", "key", skb_set_path, SKB_TEXT(mysql.key) },
 
     { "consumer", "name", skb_set_name, SKB_TEXT(consumer.name) },
     { "consumer", "workers", skb_set_number, SKB_AT(consumer.workers), 1, SKB_WORKERS_MAX },
@@ -344,6 +350,21 @@ skb_set_path(const skb_setting_t *setting, skb_config_t *config, const char *val
     }
 
     return skb_set_text(setting, config, value);
+}
+
+
+static const char *
+skb_set_flag(const skb_setting_t *setting, skb_config_t *config, const char *value)
+{
+    uint32_t  on = strcmp(value, "on") == 0;
+
+    if (!on && strcmp(value, "off") != 0) {
+        return "on or off expected";
+    }
+
+    memcpy((char *) config + setting->offset, &on, sizeof(on));
+
+    return NULL;
 }
 
 

@@ -39,6 +39,11 @@ my @wrong = (
     ["[redis]\nuser = shop\n", 2, '"user" needs "password_file"'],
     ["[mysql]\nsocket = /x\nport = 3306\n", 3, 'both "socket" and "host" or "port"'],
     ["[mysql]\nport = 0\n", 2, 'port must be'],
+    ["[mysql]\nssl = yes\n", 2, 'on or off expected'],
+    ["[mysql]\nssl = on\nca = ca.pem\n", 3, 'an absolute path expected'],
+    ["[mysql]\nsocket = /x\nssl = on\n", 3, '"ssl" is for "host", not for "socket"'],
+    ["[mysql]\nca = /x\n", 2, '"ca", "cert" and "key" need "ssl = on"'],
+    ["[mysql]\nssl = on\ncert = /x\n", 3, '"cert" and "key" need each other'],
     ["[mysql]\ndatabase =\n", 2, 'is empty'],
     ["[consumer]\nname = a b\n", 2, 'without blanks'],
     ["[consumer]\nbatch = 0\n", 2, 'a number in 1..10000 expected'],
@@ -128,6 +133,21 @@ END_CONF
     is($exit, 0, 'one that everybody may read is no error');
     like($err, qr/warning: password file "\Q$open\E" may be read by everybody/, 'but a warning');
     unlike($err, qr/secret-word/, 'that does not show it');
+
+    ($exit, $out, $err) = check("[mysql]\nssl = on\nca = /nowhere/at/all\n");
+    is($exit, 1, 'so is an authority that is not there');
+    like($err, qr{ca "/nowhere/at/all": No such file}, '... by its name');
+    my $key = $t->file('open.key', "key\n", oct(644));
+    ($exit, $out, $err) = check("[mysql]\nssl = on\ncert = $open\nkey = $key\npassword_file = $open\n");
+    is($exit, 0, 'two warnings are no error');
+    like($err, qr/"\Q$open\E" may be read by everybody; \[mysql\] key "\Q$key\E" may be read by everybody/, '... and both are told');
+
+    # F-H2: the one setting of [mysql] that 0.1.0 took in another way
+    ($exit, $out, $err) = check("[mysql]\nhost = localhost\n");
+    is($exit, 0, 'localhost is fine');
+    like($err, qr/"host = localhost" is TCP to port 3306 since 1\.0: say 127\.0\.0\.1, or "socket"/, '... and -t says what it means now');
+    ($exit, $out, $err) = check("[mysql]\nhost = localhost\nssl = on\n");
+    unlike($err, qr/warning/, '... unless TLS makes it plain');
 
     my $empty = $t->file('empty.password', "\n");
     ($exit, $out, $err) = check("[redis]\npassword_file = $empty\n");

@@ -59,6 +59,34 @@ ctl_doctor_settings(ctl_doctor_t *doctor)
 }
 
 
+/* what goes over a network, and whether anybody proved whose it is */
+static void
+ctl_doctor_tls(ctl_doctor_t *doctor)
+{
+    const char                *cipher;
+    const skb_config_mysql_t  *conf;
+
+    conf = &ctl_config(doctor->ctl)->mysql;
+
+    if (conf->socket[0]) {
+        return;
+    }
+
+    cipher = mysql_get_ssl_cipher(ctl_mysql(doctor->ctl));
+
+    if (conf->ssl) {
+        ctl_doctor_tell(doctor, CTL_IS_OK, "tls", "", "%s, the certificate is that of \"%s\"",
+                        cipher ? cipher : "on", conf->host);
+        return;
+    }
+
+    ctl_doctor_tell(doctor, strcmp(conf->host, "localhost") == 0 || strcmp(conf->host, "::1") == 0
+                    || strncmp(conf->host, "127.", 4) == 0 ? CTL_IS_OK : CTL_IS_WARNING, "tls",
+                    "[mysql] ssl = on, with ca", "\"ssl\" is off: nobody proves that \"%s\" is "
+                    "the server", conf->host);
+}
+
+
 static int
 ctl_doctor_threads(ctl_doctor_t *doctor)
 {
@@ -183,8 +211,14 @@ ctl_doctor_mysql(ctl_doctor_t *doctor)
     int  rc;
 
     if ((rc = ctl_open_mysql(doctor->ctl)) != CTL_FINE
-        || (rc = ctl_doctor_settings(doctor)) != CTL_FINE
-        || (rc = ctl_doctor_threads(doctor)) != CTL_FINE
+        || (rc = ctl_doctor_settings(doctor)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    ctl_doctor_tls(doctor);
+
+    if ((rc = ctl_doctor_threads(doctor)) != CTL_FINE
         || (rc = ctl_doctor_defaults(doctor)) != CTL_FINE
         || (rc = ctl_doctor_keys(doctor)) != CTL_FINE)
     {
