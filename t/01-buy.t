@@ -200,7 +200,7 @@ EVALSHA => 0
 --- response_body_like eval
 [qr/"code":40001,/, qr/"code":40001,/, qr/"code":40001,/]
 --- redis_calls
-HMGET => 2
+HLEN => 2
 EVALSHA => 0
 
 

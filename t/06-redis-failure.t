@@ -220,7 +220,8 @@ GET seckill:stock:{1001} => 9
 --- sale: 1001 stock=10
 --- fake_redis
 EVALSHA: bytes
-HMGET: bytes
+FACTS: bytes
+CONTROL: bytes
 GET: bytes
 TIME: bytes
 --- request
@@ -430,7 +431,7 @@ GET seckill:stock:{1001} => 8
 --- seckill
     seckill_redis_timeout 100ms;
 --- fake_redis
-HMGET /activity/: silent
+FACTS: silent
 --- request
 POST /seckill/1001
 --- more_headers eval: $::Alice

@@ -112,7 +112,7 @@ right
 --- error_code eval
 [(200) x 20]
 --- redis_calls
-HMGET => 2
+HLEN => 2
 
 
 
@@ -180,4 +180,4 @@ GET /seckill/1001
 --- response_body_like eval
 [(qr/"code":40001,/) x 300]
 --- redis_calls
-HMGET => 101
+HLEN => 101

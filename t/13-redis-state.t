@@ -120,7 +120,7 @@ CONFIG GET maxmemory => maxmemory 0
 === TEST 5: a user with the documented rights only (A27)
 --- sale: 1001 stock=10
 --- redis
-ACL SETUSER shop reset on ">p@ss:w/o#r%d 1" ~seckill:* +hmget +get +sismember +exists +time +evalsha +script|load +select +scard +xlen +sadd +xadd +decrby +hset +hsetnx +sscan
+ACL SETUSER shop reset on ">p@ss:w/o#r%d 1" ~seckill:* +hmget +hlen +hstrlen +type +getrange +get +sismember +exists +time +evalsha +script|load +select +scard +xlen +sadd +xadd +decrby +hset +hsetnx +sscan
 --- seckill eval
 ::write_key('shop.password', "p\@ss:w/o#r%d 1\n");
 "seckill_redis \$TEST_NGINX_REDIS user=shop password_file=\$TEST_NGINX_DIR/shop.password;\nseckill_limit off;\n"

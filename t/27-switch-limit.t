@@ -47,7 +47,7 @@ __DATA__
 --- response_body_like eval
 [qr/"code":0,/, qr/"code":40003,/]
 --- redis_calls
-HMGET => 3
+HLEN => 2
 EVALSHA => 1
 
 

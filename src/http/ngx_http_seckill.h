@@ -117,6 +117,7 @@ typedef struct {
     uint64_t                     product_id;
     uint64_t                     epoch;
     uint64_t                     rev;
+    uint64_t                     seq;           /* purchases so far */
     uint64_t                     control_rev;   /* of control, when asked */
     int64_t                      stock;         /* -1: missing in Redis */
     uint32_t                     max_quantity;
@@ -124,8 +125,13 @@ typedef struct {
     uint8_t                      price_len;
     sk_limit_t                   limit;         /* with limit_set */
     unsigned                     known:1;       /* 0: there is no such activity */
-    unsigned                     closed:1;
+    unsigned                     damaged:1;     /* there, and of no use */
+    unsigned                     whole:1;       /* nothing of the sale is missing */
+    unsigned                     closed:1;      /* not open, for any reason */
+    unsigned                     paused:1;      /* .. and not by the operator */
+    unsigned                     lost:1;        /* Redis had lost it: to be restored */
     unsigned                     settled:1;
+    unsigned                     member:1;      /* the user asked for has bought */
     unsigned                     sold_out:1;    /* on Redis' word */
     unsigned                     vanished:1;    /* it was known: Redis lost it */
     unsigned                     limit_set:1;   /* in place of seckill_limit */

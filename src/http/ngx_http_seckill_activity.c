@@ -138,6 +138,11 @@ ngx_http_seckill_facts_step(ngx_http_request_t *r,
                                          ? SK_BUSY : SK_UNKNOWN_ACTIVITY);
     }
 
+    if (ctx->facts.damaged || ctx->facts.lost) {
+        /* the log tells which; nothing is sold and nobody is told "no" */
+        return ngx_http_seckill_say(ctx, SK_BUSY);
+    }
+
     return NGX_OK;
 }
 

@@ -6,6 +6,7 @@
 
 
 #include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_facts.h"
 #include "ngx_http_seckill_sold_out.h"
 
 
@@ -238,7 +239,11 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
     }
 
     for (i = 0; i < 5; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER) {
+        if (reply->element[i]->type != REDIS_REPLY_INTEGER
+            || reply->element[i]->integer < 0
+            || reply->element[i]->integer > NGX_HTTP_SECKILL_NUMBER_MAX)
+        {
+            /* what is kept of them outlives this call and a reload */
             return NGX_ERROR;
         }
     }
@@ -259,8 +264,8 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
             return NGX_ERROR;
         }
 
-        if (verdict == SK_ACCEPTED) {
-            seq--;
+        if (verdict == SK_ACCEPTED && seq-- == 0) {
+            return NGX_ERROR;
         }
     }
 

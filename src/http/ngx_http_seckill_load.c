@@ -5,6 +5,7 @@
 
 
 #include "ngx_http_seckill_count.h"
+#include "ngx_http_seckill_facts.h"
 #include "ngx_http_seckill_load.h"
 
 
@@ -12,32 +13,6 @@
 
 /* ids that this node never heard of: so many a second and worker are asked for */
 #define NGX_HTTP_SECKILL_LOAD_STRANGERS  1000
-
-/* HMGET of the facts, in this order */
-enum {
-    FACT_PRODUCT_ID = 0,
-    FACT_PRICE,
-    FACT_START_MS,
-    FACT_END_MS,
-    FACT_STATE,
-    FACT_MAX_QUANTITY,
-    FACT_EPOCH,
-    FACT_REV,
-    FACT_LIMIT,
-    FACT_LIMIT_BURST,
-    FACTS
-};
-
-/* HMGET of control, in this order */
-enum {
-    CONTROL_REV = 0,
-    CONTROL_STATE,
-    CONTROL_TOKEN_KEY,
-    CONTROL_TOKEN_KEY_PREV,
-    CONTROL_LIMIT,
-    CONTROL_LIMIT_BURST,
-    CONTROLS
-};
 
 
 struct ngx_http_seckill_load_s {
@@ -57,17 +32,6 @@ static ngx_uint_t ngx_http_seckill_load_crowded(void);
 static ngx_seckill_call_t *ngx_http_seckill_load_call(
     ngx_http_seckill_load_t *load);
 static void ngx_http_seckill_load_done(ngx_seckill_call_t *call);
-static ngx_int_t ngx_http_seckill_load_control(ngx_seckill_call_t *call,
-    ngx_http_seckill_load_t *load, ngx_http_seckill_control_t *control);
-static ngx_int_t ngx_http_seckill_load_facts(ngx_seckill_call_t *call,
-    ngx_http_seckill_load_t *load, ngx_http_seckill_facts_t *facts);
-static ngx_int_t ngx_http_seckill_load_number(redisReply *reply,
-    uint64_t *number);
-static ngx_uint_t ngx_http_seckill_load_is(redisReply *reply, const char *word);
-static ngx_uint_t ngx_http_seckill_load_limit(redisReply **fields,
-    uint64_t activity, sk_limit_t *limit);
-static void ngx_http_seckill_load_key(redisReply *reply,
-    ngx_http_seckill_control_t *control);
 
 
 /* loads in flight of this worker */
@@ -207,71 +171,19 @@ ngx_http_seckill_load_start(ngx_http_seckill_ctx_t *ctx, uint64_t activity)
 static ngx_seckill_call_t *
 ngx_http_seckill_load_call(ngx_http_seckill_load_t *load)
 {
-    char                 name[SK_KEY_MAX], stock[SK_KEY_MAX];
-    size_t               lens[2 + FACTS];
-    ngx_int_t            rc;
-    ngx_str_t           *prefix;
-    ngx_uint_t           i, n;
-    ngx_seckill_call_t  *call;
+    ngx_msec_t  deadline;
 
-    static const char  *facts[] = { "HMGET", NULL, "product_id", "price",
-                                    "start_ms", "end_ms", "state",
-                                    "max_quantity", "epoch", "rev",
-                                    "limit", "limit_burst" };
-    static const char  *control[] = { "HMGET", NULL, "rev", "state",
-                                      "token_key", "token_key_prev",
-                                      "limit", "limit_burst" };
-    const char         *argv[2 + FACTS];
-
-    prefix = &load->conf->prefix;
-
-    call = ngx_seckill_call_create(ngx_http_seckill_load_done, load,
-                                   load->asked + load->conf->redis_timeout);
-    if (call == NULL) {
-        return NULL;
-    }
-
-    n = load->activity ? 2 + FACTS : 2 + CONTROLS;
-    ngx_memcpy(argv, load->activity ? facts : control, n * sizeof(char *));
-
-    argv[1] = name;
-
-    for (i = 0; i < n; i++) {
-        lens[i] = (i == 1) ? 0 : ngx_strlen(argv[i]);
-    }
+    deadline = load->asked + load->conf->redis_timeout;
 
     if (load->activity) {
-        lens[1] = sk_key(name, (char *) prefix->data, prefix->len,
-                         SK_KEY_ACTIVITY, load->activity, 0);
-    } else {
-        lens[1] = sk_key_global(name, (char *) prefix->data, prefix->len,
-                                "control", sizeof("control") - 1);
+        return ngx_http_seckill_facts_question(load->conf, load->activity, 0,
+                                               ngx_http_seckill_load_done,
+                                               load, deadline);
     }
 
-    rc = ngx_seckill_call_command(call, n, argv, lens);
-
-    if (load->activity) {
-        argv[0] = "GET";
-        lens[0] = sizeof("GET") - 1;
-        argv[1] = stock;
-        lens[1] = sk_key(stock, (char *) prefix->data, prefix->len,
-                         SK_KEY_STOCK, load->activity, 0);
-        n = 2;
-
-    } else {
-        argv[0] = "TIME";
-        lens[0] = sizeof("TIME") - 1;
-        n = 1;
-    }
-
-    if (rc != NGX_OK
-        || ngx_seckill_call_command(call, n, argv, lens) != NGX_OK)
-    {
-        ngx_seckill_call_free(call);
-        return NULL;
-    }
-
-    return call;
+    return ngx_http_seckill_control_question(load->conf,
+                                             ngx_http_seckill_load_done,
+                                             load, deadline);
 }
 
 
@@ -291,15 +203,16 @@ ngx_http_seckill_load_done(ngx_seckill_call_t *call)
     ngx_http_seckill_gauge_redis(load->conf);
 
     if (load->activity) {
-        rc = ngx_http_seckill_load_facts(call, load, &facts);
+        rc = ngx_http_seckill_facts_read(call, load->activity, &facts);
 
         if (rc == NGX_OK) {
+            facts.control_rev = load->control_rev;
             ngx_http_seckill_zone_set_facts(load->conf, load->activity, &facts,
                                             load->asked);
         }
 
     } else {
-        rc = ngx_http_seckill_load_control(call, load, &control);
+        rc = ngx_http_seckill_control_read(call, load->asked, &control);
 
         if (rc == NGX_OK) {
             ngx_http_seckill_zone_set_control(load->conf, &control,
@@ -328,211 +241,4 @@ ngx_http_seckill_load_done(ngx_seckill_call_t *call)
     }
 
     ngx_free(load);
-}
-
-
-static ngx_int_t
-ngx_http_seckill_load_control(ngx_seckill_call_t *call,
-    ngx_http_seckill_load_t *load, ngx_http_seckill_control_t *control)
-{
-    int64_t       now;
-    uint64_t      seconds, micros;
-    redisReply   *hash, *time;
-
-    if (call->end != NGX_SECKILL_ANSWERED) {
-        return NGX_ERROR;
-    }
-
-    hash = call->replies[0];
-    time = call->replies[1];
-
-    if (hash->type != REDIS_REPLY_ARRAY || hash->elements != CONTROLS
-        || time->type != REDIS_REPLY_ARRAY || time->elements != 2
-        || ngx_http_seckill_load_number(time->element[0], &seconds) != NGX_OK
-        || ngx_http_seckill_load_number(time->element[1], &micros) != NGX_OK)
-    {
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(control, sizeof(ngx_http_seckill_control_t));
-
-    /* Redis read its clock after the question left and before this turn */
-
-    now = (int64_t) (seconds * 1000 + micros / 1000);
-    control->clock = now - (int64_t) ngx_current_msec;
-    control->clock_max = now + 1 - (int64_t) load->asked;
-
-    if (ngx_http_seckill_load_number(hash->element[CONTROL_REV], &control->rev)
-        != NGX_OK)
-    {
-        return NGX_OK;
-    }
-
-    control->known = 1;
-    control->closed =
-                ngx_http_seckill_load_is(hash->element[CONTROL_STATE], "closed");
-
-    ngx_http_seckill_load_key(hash->element[CONTROL_TOKEN_KEY], control);
-    ngx_http_seckill_load_key(hash->element[CONTROL_TOKEN_KEY_PREV], control);
-
-    control->limit_set = ngx_http_seckill_load_limit(
-                                          &hash->element[CONTROL_LIMIT],
-                                          load->activity, &control->limit);
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_seckill_load_facts(ngx_seckill_call_t *call,
-    ngx_http_seckill_load_t *load, ngx_http_seckill_facts_t *facts)
-{
-    uint64_t      max_quantity, stock;
-    redisReply   *hash, **fact;
-
-    if (call->end != NGX_SECKILL_ANSWERED) {
-        return NGX_ERROR;
-    }
-
-    hash = call->replies[0];
-
-    if (hash->type != REDIS_REPLY_ARRAY || hash->elements != FACTS) {
-        return NGX_ERROR;
-    }
-
-    ngx_memzero(facts, sizeof(ngx_http_seckill_facts_t));
-    facts->control_rev = load->control_rev;
-
-    fact = hash->element;
-
-    if (fact[FACT_STATE]->type == REDIS_REPLY_NIL) {
-        return NGX_OK;
-    }
-
-    if (ngx_http_seckill_load_number(fact[FACT_PRODUCT_ID], &facts->product_id)
-            != NGX_OK
-        || ngx_http_seckill_load_number(fact[FACT_START_MS], &facts->start_ms)
-            != NGX_OK
-        || ngx_http_seckill_load_number(fact[FACT_END_MS], &facts->end_ms)
-            != NGX_OK
-        || ngx_http_seckill_load_number(fact[FACT_MAX_QUANTITY], &max_quantity)
-            != NGX_OK
-        || ngx_http_seckill_load_number(fact[FACT_EPOCH], &facts->epoch)
-            != NGX_OK
-        || ngx_http_seckill_load_number(fact[FACT_REV], &facts->rev) != NGX_OK
-        || fact[FACT_PRICE]->type != REDIS_REPLY_STRING
-        || fact[FACT_PRICE]->len > sizeof(facts->price))
-    {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
-                      "seckill facts of activity %uL are damaged",
-                      load->activity);
-        return NGX_ERROR;
-    }
-
-    facts->known = 1;
-    facts->max_quantity = (uint32_t) ngx_min(max_quantity, SK_QUANTITY_MAX);
-    facts->price_len = (uint8_t) fact[FACT_PRICE]->len;
-    ngx_memcpy(facts->price, fact[FACT_PRICE]->str, facts->price_len);
-
-    facts->settled = ngx_http_seckill_load_is(fact[FACT_STATE], "settled");
-    facts->closed = !ngx_http_seckill_load_is(fact[FACT_STATE], "open");
-    facts->limit_set = ngx_http_seckill_load_limit(&fact[FACT_LIMIT],
-                                                   load->activity,
-                                                   &facts->limit);
-
-    if (ngx_http_seckill_load_number(call->replies[1], &stock) == NGX_OK) {
-        facts->stock = (int64_t) stock;
-
-    } else {
-        /* the script refuses; here nobody is told "sold out" */
-        facts->stock = -1;
-    }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_http_seckill_load_number(redisReply *reply, uint64_t *number)
-{
-    if (reply->type != REDIS_REPLY_STRING) {
-        return NGX_ERROR;
-    }
-
-    if (reply->len == 1 && reply->str[0] == '0') {
-        *number = 0;
-        return NGX_OK;
-    }
-
-    return sk_id_parse(reply->str, reply->len, number) == 0 ? NGX_OK
-                                                            : NGX_ERROR;
-}
-
-
-static ngx_uint_t
-ngx_http_seckill_load_is(redisReply *reply, const char *word)
-{
-    return reply->type == REDIS_REPLY_STRING
-           && (size_t) reply->len == ngx_strlen(word)
-           && ngx_memcmp(reply->str, word, reply->len) == 0;
-}
-
-
-/* rate and burst, as lua/limit.lua writes them; 0: none is set */
-
-static ngx_uint_t
-ngx_http_seckill_load_limit(redisReply **fields, uint64_t activity,
-    sk_limit_t *limit)
-{
-    if (fields[0]->type == REDIS_REPLY_NIL) {
-        return 0;
-    }
-
-    if (fields[0]->type == REDIS_REPLY_STRING
-        && fields[1]->type == REDIS_REPLY_STRING
-        && sk_limit_parse(limit, fields[0]->str, fields[0]->len,
-                          fields[1]->str, fields[1]->len)
-           == 0)
-    {
-        return 1;
-    }
-
-    if (activity) {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0, "seckill limit of "
-                      "activity %uL is damaged, the next one in line is used",
-                      activity);
-    } else {
-        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0, "seckill limit of all "
-                      "activities is damaged, that of nginx is used");
-    }
-
-    return 0;
-}
-
-
-/* 64 hex digits */
-
-static void
-ngx_http_seckill_load_key(redisReply *reply,
-    ngx_http_seckill_control_t *control)
-{
-    ngx_int_t   n;
-    ngx_uint_t  i;
-
-    if (reply->type != REDIS_REPLY_STRING
-        || reply->len != NGX_HTTP_SECKILL_HMAC_KEY * 2)
-    {
-        return;
-    }
-
-    for (i = 0; i < NGX_HTTP_SECKILL_HMAC_KEY; i++) {
-        n = ngx_hextoi((u_char *) reply->str + i * 2, 2);
-        if (n == NGX_ERROR) {
-            return;
-        }
-
-        control->keys[control->nkeys][i] = (u_char) n;
-    }
-
-    control->nkeys++;
 }

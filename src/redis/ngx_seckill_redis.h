@@ -23,7 +23,7 @@
 
 
 #define NGX_SECKILL_REDIS_CONNECTIONS  16       /* most per client */
-#define NGX_SECKILL_CALL_REPLIES       4        /* most commands of one call */
+#define NGX_SECKILL_CALL_REPLIES       6        /* most commands of one call */
 
 
 typedef struct ngx_seckill_redis_s       ngx_seckill_redis_t;

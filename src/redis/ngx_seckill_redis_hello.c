@@ -1,6 +1,7 @@
 
 /*
- * The handshake of a connection: who we are, which database, and the script.
+ * The handshake of a connection: who we are, which database, and the
+ * scripts.
  */
 
 
@@ -12,7 +13,7 @@ static ngx_int_t ngx_seckill_redis_conn_hello_commands(
 static void ngx_seckill_redis_conn_hello_done(ngx_seckill_call_t *call);
 
 
-/* AUTH, SELECT and the script's load leave in one write, as one call */
+/* AUTH, SELECT and the scripts' loads leave in one write, as one call */
 
 ngx_int_t
 ngx_seckill_redis_conn_hello(ngx_seckill_redis_conn_t *conn)
@@ -43,11 +44,15 @@ static ngx_int_t
 ngx_seckill_redis_conn_hello_commands(ngx_seckill_redis_t *redis,
     ngx_seckill_call_t *call)
 {
-    u_char             db[NGX_INT_T_LEN];
-    size_t             lens[3];
-    ngx_uint_t         n;
-    const char        *argv[3];
-    const sk_script_t *script;
+    u_char       db[NGX_INT_T_LEN];
+    size_t       lens[3];
+    ngx_uint_t   i, n;
+    const char  *argv[3];
+
+    /* what every sale needs; the others are loaded when Redis asks for them */
+    static const sk_script_e  scripts[] = {
+        SK_SCRIPT_ADMIT, SK_SCRIPT_FACTS, SK_SCRIPT_CONTROL
+    };
 
     if (redis->addr.password.len) {
         n = 0;
@@ -78,16 +83,21 @@ ngx_seckill_redis_conn_hello_commands(ngx_seckill_redis_t *redis,
         }
     }
 
-    script = &sk_scripts[SK_SCRIPT_ADMIT];
-
     argv[0] = "SCRIPT";
     lens[0] = sizeof("SCRIPT") - 1;
     argv[1] = "LOAD";
     lens[1] = sizeof("LOAD") - 1;
-    argv[2] = script->text;
-    lens[2] = script->len;
 
-    return ngx_seckill_call_command(call, 3, argv, lens);
+    for (i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+        argv[2] = sk_scripts[scripts[i]].text;
+        lens[2] = sk_scripts[scripts[i]].len;
+
+        if (ngx_seckill_call_command(call, 3, argv, lens) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

@@ -26,6 +26,8 @@ typedef enum {
     SK_SCRIPT_SWITCH,
     SK_SCRIPT_LIMIT,
     SK_SCRIPT_CLAIM,
+    SK_SCRIPT_FACTS,
+    SK_SCRIPT_CONTROL,
     SK_SCRIPT_TOKEN_KEY,
     SK_SCRIPTS
 } sk_script_e;

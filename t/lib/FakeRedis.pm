@@ -8,7 +8,8 @@ package FakeRedis;
 # A rule is one line, "COMMAND [/PATTERN/] [COUNT]: ACTION":
 #
 #   COMMAND    first word of a command, "SCRIPT LOAD", or CONNECT, which is a
-#              connection before its first command
+#              connection before its first command; FACTS and CONTROL are the
+#              calls of lua/facts.lua and lua/control.lua, EVALSHA all others
 #   /PATTERN/  only commands whose text, words joined by blanks, match
 #   COUNT      which ones since clear(), of those that the rule names:
 #              "2", "1-3", "4+"; all when not given
@@ -33,8 +34,10 @@ use strict;
 use warnings;
 
 use Carp qw(croak);
+use Cwd qw(abs_path);
 use Digest::SHA qw(sha1_hex);
 use Errno qw(EINTR);
+use File::Basename qw(dirname);
 use Fcntl qw(:flock SEEK_SET);
 use IO::Select;
 use IO::Socket::INET;
@@ -46,6 +49,10 @@ use Time::HiRes qw(sleep time);
 
 use constant PR_SET_PDEATHSIG => 1;
 my %prctl = (x86_64 => 157, aarch64 => 167);
+
+# the scripts that only read, by their SHA-1
+my $root = dirname(dirname(dirname(abs_path(__FILE__))));
+my %readers = map { sha1_hex(_read("$root/lua/$_.lua")) => uc } qw(facts control);
 
 # what hiredis and Redis call a protocol error
 use constant GARBAGE => "HTTP/1.1 400 Bad Request\r\nServer: not redis\r\n\r\n";
@@ -241,7 +248,11 @@ sub _act {
 sub _hear {
     my ($self, $words) = @_;
 
-    my $line = join ' ', map { my $w = $_; $w =~ s/[\r\n]+/ /g; substr $w, 0, 2000 } @{$words};
+    my @words = @{$words};
+    if (@words > 1 && uc $words[0] eq 'EVALSHA' && $readers{ $words[1] }) {
+        splice @words, 0, 2, $readers{ $words[1] };
+    }
+    my $line = join ' ', map { my $w = $_; $w =~ s/[\r\n]+/ /g; substr $w, 0, 2000 } @words;
     my $action = 'pass';
 
     open my $log, '+>>:raw', $self->{log} or die "cannot open $self->{log}: $!\n";

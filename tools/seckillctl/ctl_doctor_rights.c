@@ -19,8 +19,8 @@ static const char *const  ctl_rights_both[] = {
 };
 
 static const char *const  ctl_rights_nginx[] = {
-    "MGET %s", "SET %s v", "HSETNX %s f v", "SISMEMBER %s m", "DECRBY %s 1", "!SUBSCRIBE %s",
-    "!UNSUBSCRIBE %s", NULL
+    "HLEN %s", "HSTRLEN %s f", "TYPE %s", "GETRANGE %s 0 1", "MGET %s", "SET %s v",
+    "HSETNX %s f v", "SISMEMBER %s m", "DECRBY %s 1", "!SUBSCRIBE %s", "!UNSUBSCRIBE %s", NULL
 };
 
 static const char *const  ctl_rights_seckilld[] = {
