@@ -361,6 +361,19 @@ skb_ledger_stock(MYSQL *mysql, const skb_movement_t *movement, int64_t added, ch
 }
 
 
+/* From here on stock = base + what the ledger moves, unless somebody else changes it. */
+static skb_ledger_e
+skb_ledger_base(MYSQL *mysql, uint64_t product, char *error)
+{
+    return skb_ledger_sql(mysql, NULL, error, "REPLACE INTO seckill_stock_base (product_id, base) "
+                          "SELECT p.id, CAST(p.stock AS SIGNED) - COALESCE(SUM(l.units), 0) "
+                          "FROM products p LEFT JOIN seckill_stock_log l ON l.product_id = p.id "
+                          "AND (l.kind IN ('preheat', 'restock', 'settle') "
+                          "OR l.target = 'product') WHERE p.id = %" PRIu64 " GROUP BY p.id, p.stock",
+                          product);
+}
+
+
 /* The row's counts, with reserved as the ledger has it by now. */
 static skb_ledger_e
 skb_ledger_row(MYSQL *mysql, const skb_movement_t *movement, const skb_change_t *change,
@@ -417,6 +430,10 @@ skb_ledger_add_all(MYSQL *mysql, const skb_movement_t *movements, size_t n, int6
 
     if (rc == SKB_LEDGER_ADDED && change.stock != 0) {
         rc = skb_ledger_stock(mysql, movements, change.stock, error);
+    }
+
+    if (rc == SKB_LEDGER_ADDED && change.reserves) {
+        rc = skb_ledger_base(mysql, movements->product, error);
     }
 
     if (rc == SKB_LEDGER_ADDED

@@ -51,7 +51,10 @@ my %keys = (
     seckill_records => [
         'PRIMARY(id)', 'idx_activity_id(activity_id)', 'uk_user_activity(user_id,activity_id)',
     ],
-    seckill_stock_log => [ 'PRIMARY(id)', 'uk_movement(activity_id,epoch,kind,ref)' ],
+    seckill_stock_base => ['PRIMARY(product_id)'],
+    seckill_stock_log => [
+        'PRIMARY(id)', 'idx_product_id(product_id)', 'uk_movement(activity_id,epoch,kind,ref)',
+    ],
     seckill_terms     => [ 'PRIMARY(activity_id,epoch)' ],
 );
 
@@ -73,7 +76,7 @@ for my $table (sort keys %keys) {
 
     is($c->column('SELECT data_type FROM information_schema.columns WHERE table_name = ? '
             . 'AND table_schema = DATABASE() AND column_name = ?', $table,
-            $table eq 'seckill_terms' ? 'activity_id' : 'id'),
+            { seckill_terms => 'activity_id', seckill_stock_base => 'product_id' }->{$table} // 'id'),
         'bigint', '... with wide ids');
 }
 

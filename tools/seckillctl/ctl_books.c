@@ -234,6 +234,12 @@ ctl_books_judge_trace(ctl_books_t *books, ctl_trace_t *trace)
     person = trace->user ? ctl_person(&books->people, trace->user, 0) : NULL;
     stored = person && ctl_books_stored(books, trace, person);
 
+    if (person && (person->flags & CTL_ORDERED) && trace->epoch != 0
+        && ctl_books_same(person, trace->epoch, trace->seq) && trace->quantity != person->units)
+    {
+        person->flags |= CTL_UNITS_ODD;
+    }
+
     if (trace->kind == CTL_JOURNAL) {
         return;
     }

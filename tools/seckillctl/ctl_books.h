@@ -12,6 +12,7 @@
 #ifndef _CTL_BOOKS_H_INCLUDED_
 #define _CTL_BOOKS_H_INCLUDED_
 
+#include "ctl_books_sums.h"
 #include "ctl_people.h"
 #include "ctl_sale.h"
 #include "sk_message.h"
@@ -87,6 +88,7 @@ typedef struct {
     int64_t          resold;            /* units that the ledger put back on sale, ever */
     uint64_t         releases;          /* users released, ever */
     uint64_t         seq_ordered;       /* largest one of this epoch that has an order */
+    ctl_sums_t       sums;
 
     ctl_people_t     people;
     ctl_trace_t     *traces;

@@ -175,6 +175,22 @@ ctl_books_kept(ctl_t *ctl, ctl_books_t *books, const char *note)
 }
 
 
+static int
+ctl_books_odd_terms(ctl_t *ctl, ctl_books_t *books, MYSQL_ROW column)
+{
+    ctl_person_t  *person;
+
+    person = ctl_books_person(ctl, books, ctl_column_u64(column[1]));
+    if (person == NULL) {
+        return CTL_REFUSED;
+    }
+
+    person->flags |= CTL_TERMS_ODD;
+
+    return CTL_FINE;
+}
+
+
 /* kind, ref, units, epoch, target, note */
 static int
 ctl_books_movement(ctl_t *ctl, ctl_books_t *books, MYSQL_ROW column)
@@ -281,9 +297,17 @@ ctl_books_rows(ctl_t *ctl, void *data)
 
     if ((rc = ctl_row_read(ctl, books->activity, 0, &books->row)) != CTL_FINE
         || (rc = ctl_books_reserved(ctl, books)) != CTL_FINE
+        || (rc = ctl_sums_read(ctl, books->activity, &books->sums)) != CTL_FINE
         || (rc = ctl_books_pages(ctl, books, "user_id, quantity, epoch, seq, order_no",
                                  "seckill_orders FORCE INDEX (idx_activity_id)", "",
                                  ctl_books_order)) != CTL_FINE
+        || (rc = ctl_books_pages(ctl, books, "user_id",
+                                 "(SELECT o.id, o.activity_id, o.user_id FROM seckill_orders o "
+                                 "JOIN seckill_terms t ON t.activity_id = o.activity_id "
+                                 "AND t.epoch = o.epoch WHERE o.seckill_price <> t.price "
+                                 "OR o.product_id <> t.product_id "
+                                 "OR o.quantity > t.max_quantity) odd", "",
+                                 ctl_books_odd_terms)) != CTL_FINE
         || (rc = ctl_books_pages(ctl, books, "user_id, status",
                                  "seckill_records FORCE INDEX (idx_activity_id)", "",
                                  ctl_books_record)) != CTL_FINE

@@ -179,6 +179,16 @@ ctl_find_ordered(ctl_finder_t *finder, const ctl_person_t *person)
                  "has an order, and the units were given back");
     }
 
+    if (flags & CTL_UNITS_ODD) {
+        ctl_find(finder, CTL_IS_CONTRADICTION, person->user,
+                 "the order has another number of units than the purchase");
+    }
+
+    if (flags & CTL_TERMS_ODD) {
+        ctl_find(finder, CTL_IS_CONTRADICTION, person->user,
+                 "the order's price, product or units are not by the terms of its epoch");
+    }
+
     if (flags & CTL_TOLD_NO) {
         ctl_find(finder, CTL_IS_CONTRADICTION, person->user, "has an order, was told failed");
 

@@ -27,6 +27,8 @@
 #define CTL_TOLD_OK   0x0400            /* the result says success ... */
 #define CTL_TOLD_NO   0x0800            /* ... or failed */
 #define CTL_TOLD_ODD  0x1000            /* the result names another order, or is no result */
+#define CTL_UNITS_ODD 0x2000            /* the purchase was of another number of units */
+#define CTL_TERMS_ODD 0x4000            /* the order is not by the terms of its epoch */
 
 typedef struct {
     uint64_t  user;

@@ -23,6 +23,7 @@ typedef enum {
 typedef struct {
     int             all;
     int             yes;
+    int             shop_stock;         /* the shop changes products.stock, too */
     ctl_repair_e    how;
     ctl_target_e    target;
     uint64_t        user;
@@ -110,6 +111,7 @@ ctl_reconcile_again(ctl_t *ctl, const ctl_reconcile_t *options, uint64_t activit
 
     rc = ctl_findings_read(ctl, activity, &options->journals, options->grace_ms, &books,
                            &findings);
+    books.sums.shop_stock = options->shop_stock;
 
     if (rc == CTL_FINE) {
         rc = ctl_reconcile_wrong(&books, &findings) || repair->left > 0 ? CTL_NO : CTL_FINE;
@@ -143,6 +145,7 @@ ctl_reconcile_locked(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
 
     rc = ctl_findings_read(ctl, activity, &options->journals, options->grace_ms, &books,
                            &findings);
+    books.sums.shop_stock = options->shop_stock;
 
     if (rc == CTL_FINE && !books.live.exists && !books.row.exists) {
         rc = ctl_fail(ctl, CTL_NO, "activity %" PRIu64 " is neither in Redis nor in MySQL",
@@ -241,7 +244,7 @@ ctl_reconcile_word(const char *text, const char *const *words)
 
 enum {
     CTL_OPT_ALL = CTL_OPT, CTL_OPT_JOURNAL, CTL_OPT_REPAIR, CTL_OPT_TO, CTL_OPT_USER,
-    CTL_OPT_GRACE, CTL_OPT_YES
+    CTL_OPT_GRACE, CTL_OPT_YES, CTL_OPT_SHOP_STOCK
 };
 
 
@@ -262,6 +265,10 @@ ctl_reconcile_option(ctl_t *ctl, ctl_reconcile_t *options, int opt)
 
     case CTL_OPT_YES:
         options->yes = 1;
+        return 0;
+
+    case CTL_OPT_SHOP_STOCK:
+        options->shop_stock = 1;
         return 0;
 
     case CTL_OPT_JOURNAL:
@@ -376,6 +383,7 @@ ctl_reconcile_run(ctl_t *ctl, int argc, char **argv)
         { "user",    required_argument, NULL, CTL_OPT_USER },
         { "grace",   required_argument, NULL, CTL_OPT_GRACE },
         { "yes",     no_argument,       NULL, CTL_OPT_YES },
+        { "shop-stock", no_argument,    NULL, CTL_OPT_SHOP_STOCK },
         CTL_OPTIONS
     };
 
@@ -423,6 +431,8 @@ const ctl_verb_t  ctl_reconcile_verb = {
     "      --to product     ... to products.stock (default)\n"
     "      --to redis       ... back on sale\n"
     "      --user USER      repair this user only\n"
+    "      --shop-stock     the shop changes products.stock, too: a difference from the\n"
+    "                       ledger is told, and is not wrong\n"
     "      --grace TIME     younger purchases are in flight, default 5s\n"
     "      --yes            do not ask\n",
     ctl_reconcile_run

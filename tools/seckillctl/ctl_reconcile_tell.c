@@ -40,8 +40,24 @@ int
 ctl_reconcile_wrong(const ctl_books_t *books, const ctl_findings_t *findings)
 {
     return !books->live.exists || !books->row.exists || books->live.stock < 0
-           || findings->wrong > 0 || books->missing != 0 || ctl_books_behind(books) || ctl_reconcile_unfinished(books)
+           || findings->wrong > 0 || ctl_sums_wrong(&books->sums) > 0
+           || books->missing != 0 || ctl_books_behind(books) || ctl_reconcile_unfinished(books)
            || ctl_reconcile_limit(books) != NULL;
+}
+
+
+static void
+ctl_reconcile_print_sums(const ctl_sums_t *sums)
+{
+    int  i;
+
+    for (i = 0; i < CTL_SUMS; i++) {
+        if (ctl_sum_note(sums, i)) {
+            printf("  %s: it is %" PRId64 ", %s%" PRId64 " was expected\n",
+                   ctl_sum_note(sums, i), sums->sums[i].is,
+                   i == CTL_SUM_SEQ_SEEN ? "at least " : "", sums->sums[i].should_be);
+        }
+    }
 }
 
 
@@ -86,6 +102,8 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
         printf("  %s\n", ctl_reconcile_limit(books));
     }
 
+    ctl_reconcile_print_sums(&books->sums);
+
     for (i = 0; i < findings->n; i++) {
         finding = &findings->all[i];
 
@@ -128,6 +146,28 @@ ctl_reconcile_json_units(ctl_json_t *json, const ctl_books_t *books)
 }
 
 
+static void
+ctl_reconcile_json_sums(ctl_json_t *json, const ctl_sums_t *sums)
+{
+    int  i;
+
+    ctl_json_array(json, "sums");
+
+    for (i = 0; i < CTL_SUMS; i++) {
+        if (ctl_sum_note(sums, i)) {
+            ctl_json_map(json, NULL);
+            ctl_json_text(json, "name", ctl_sum_name(i));
+            ctl_json_signed(json, "is", sums->sums[i].is);
+            ctl_json_signed(json, "expected", sums->sums[i].should_be);
+            ctl_json_text(json, "note", ctl_sum_note(sums, i));
+            ctl_json_map_end(json);
+        }
+    }
+
+    ctl_json_array_end(json);
+}
+
+
 void
 ctl_reconcile_json(ctl_json_t *json, const ctl_books_t *books, const ctl_findings_t *findings,
     const ctl_repair_t *repair)
@@ -145,6 +185,7 @@ ctl_reconcile_json(ctl_json_t *json, const ctl_books_t *books, const ctl_finding
     ctl_json_bool(json, "behind", ctl_books_behind(books));
     ctl_json_bool(json, "unfinished", ctl_reconcile_unfinished(books));
     ctl_json_text(json, "limit_note", ctl_reconcile_limit(books));
+    ctl_reconcile_json_sums(json, &books->sums);
     ctl_json_array(json, "findings");
 
     for (i = 0; i < findings->n; i++) {
