@@ -32,6 +32,8 @@ typedef struct {
     int64_t              warned_ms;     /* of the last warning about a duty */
     int64_t              policy_ms;     /* Redis' eviction policy is looked at */
     int                  evicts;        /* it may evict: said so */
+    int64_t              schema_ms;     /* the tables are looked at */
+    uint64_t             schema_seen;   /* a sum of what was told of them, 0: all is well */
     int64_t              token_key_ms;  /* MySQL's and Redis' token key are compared */
     int                  token_key_said;        /* why they can't be: skb_token_key_e */
 } skd_keeper_t;
@@ -55,6 +57,9 @@ skd_rc_e skd_keeper_watch(skd_keeper_t *keeper);
 
 /* Says when Redis may evict keys. */
 skd_rc_e skd_keeper_policy(skd_keeper_t *keeper);
+
+/* Says what is other than sql/ makes it, in MySQL. */
+skd_rc_e skd_keeper_schema(skd_keeper_t *keeper);
 
 /* Keeps the key of the queue tokens and the journals in MySQL. */
 skd_rc_e skd_keeper_token_key(skd_keeper_t *keeper);

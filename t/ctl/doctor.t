@@ -63,7 +63,7 @@ $t->wait_for(sub { ($c->ctl('doctor', $id))[0] == 0 }, 15, 'seckilld to be up');
     is($exit, 0, 'all is well') or diag($out, $err);
     like($out, qr/^  ok +$_\b/m, "... $_ is looked at")
         for 'Redis password', 'MySQL password', 'seckilld', 'clock', 'eviction',
-            'append only file', 'appendfsync', 'role', 'control', 'flush', 'binlog', 'unique key',
+            'append only file', 'appendfsync', 'role', 'control', 'flush', 'binlog', 'schema', 'defaults',
             'rights', 'connections', 'seckilld files', 'seckilld clock', 'seckilld rights', 'rate',
             'window', 'state', 'facts', 'stock', 'expiry', 'group', 'consumers';
     like($out, qr/^  warning +status page\b/m, '... nodes are, if they are told');
@@ -106,7 +106,7 @@ broken('control', 'wrong', sub { $redis->rename('seckill:control', 'kept') },
 broken('flush', 'wrong', $sql->('SET GLOBAL innodb_flush_log_at_trx_commit = 2'),
     $sql->('SET GLOBAL innodb_flush_log_at_trx_commit = 1'));
 broken('writable', 'wrong', $sql->('SET GLOBAL read_only = 1'), $sql->('SET GLOBAL read_only = 0'));
-broken('unique key', 'wrong', $sql->("ALTER TABLE $_->[0] DROP KEY $_->[1]"),
+broken('schema', 'wrong', $sql->("ALTER TABLE $_->[0] DROP KEY $_->[1]"),
     $sql->("ALTER TABLE $_->[0] ADD UNIQUE KEY $_->[1] ($_->[2])"))
     for [ 'seckill_orders', 'uk_order_no', 'order_no' ],
         [ 'seckill_orders', 'uk_user_activity', 'user_id, activity_id' ],

@@ -62,6 +62,7 @@ int ctl_doctor_host(ctl_doctor_t *doctor);
 int ctl_doctor_redis(ctl_doctor_t *doctor);
 int ctl_doctor_mysql(ctl_doctor_t *doctor);
 int ctl_doctor_defaults(ctl_doctor_t *doctor);
+int ctl_doctor_schema(ctl_doctor_t *doctor);
 int ctl_doctor_redis_rights(ctl_doctor_t *doctor);
 int ctl_doctor_rate(ctl_doctor_t *doctor, const ctl_live_t *live);
 int ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity);

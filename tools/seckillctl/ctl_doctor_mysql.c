@@ -1,6 +1,5 @@
 /*
- * doctor, MySQL: its clock, what a commit is worth, its connections, the keys that are the last
- * word against two orders for one purchase, and the rights of our user.
+ * doctor, MySQL: its clock, what a commit is worth, its connections, and the rights of our user.
  */
 
 #include <inttypes.h>
@@ -119,45 +118,6 @@ ctl_doctor_threads(ctl_doctor_t *doctor)
 }
 
 
-static int
-ctl_doctor_keys(ctl_doctor_t *doctor)
-{
-    int         rc, found;
-    size_t      i;
-    MYSQL_RES  *res;
-
-    static const struct {
-        const char  *table, *name, *columns;    /* columns by name */
-    } keys[] = {
-        { "seckill_orders", "uk_order_no", "order_no" },
-        { "seckill_orders", "uk_user_activity", "activity_id,user_id" },
-        { "seckill_orders", "uk_purchase", "activity_id,epoch,seq" },
-        { "seckill_records", "uk_user_activity", "activity_id,user_id" },
-        { "seckill_stock_log", "uk_movement", "activity_id,epoch,kind,ref" }
-    };
-
-    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        rc = ctl_sql(doctor->ctl, &res, "SELECT index_name FROM information_schema.statistics "
-                     "WHERE table_schema = DATABASE() AND table_name = '%s' AND non_unique = 0 "
-                     "GROUP BY index_name HAVING GROUP_CONCAT(column_name ORDER BY column_name) "
-                     "= '%s'", keys[i].table, keys[i].columns);
-        if (rc != CTL_FINE) {
-            return rc;
-        }
-
-        found = mysql_num_rows(res) > 0;
-        mysql_free_result(res);
-
-        ctl_doctor_tell(doctor, found ? CTL_IS_OK : CTL_IS_WRONG, "unique key",
-                        "seckillctl schema apply; a key that was dropped: ALTER TABLE ... ADD "
-                        "UNIQUE KEY", "%s of %s (%s)%s", keys[i].name, keys[i].table,
-                        keys[i].columns, found ? "" : " is missing");
-    }
-
-    return CTL_FINE;
-}
-
-
 /* a statement that touches no row is refused all the same without the right */
 static int
 ctl_doctor_rights(ctl_doctor_t *doctor)
@@ -220,7 +180,7 @@ ctl_doctor_mysql(ctl_doctor_t *doctor)
 
     if ((rc = ctl_doctor_threads(doctor)) != CTL_FINE
         || (rc = ctl_doctor_defaults(doctor)) != CTL_FINE
-        || (rc = ctl_doctor_keys(doctor)) != CTL_FINE)
+        || (rc = ctl_doctor_schema(doctor)) != CTL_FINE)
     {
         return rc;
     }

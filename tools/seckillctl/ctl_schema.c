@@ -18,6 +18,7 @@
 #include "ctl_json.h"
 #include "ctl_schema_fill.h"
 #include "ctl_sqlfile.h"
+#include "skb_schema.h"
 #include "skb_redis.h"
 #include "skb_token_key.h"
 
@@ -31,6 +32,8 @@ typedef struct {
     size_t          n;
     char          (*at)[32];            /* when each was applied, "" for not yet */
     size_t          applied;            /* by this run */
+    int             apply;
+    ctl_json_t     *json;               /* NULL: lines for people */
 } ctl_schema_t;
 
 static const char  ctl_schema_table[] =
@@ -210,8 +213,44 @@ ctl_schema_status(ctl_t *ctl, ctl_schema_t *schema)
 }
 
 
+static void
+ctl_schema_tell(void *data, const char *wrong)
+{
+    ctl_schema_t  *schema;
+
+    schema = data;
+
+    if (schema->json) {
+        ctl_json_text(schema->json, NULL, wrong);
+    } else {
+        printf("wrong: %s\n", wrong);
+    }
+}
+
+
+/* only tables that are there: DIR may hold other files than ours */
 static int
-ctl_schema_print(ctl_t *ctl, const ctl_schema_t *schema, int code)
+ctl_schema_judge(ctl_t *ctl, ctl_schema_t *schema, int code)
+{
+    int  told;
+
+    told = skb_schema_look(ctl_mysql(ctl), 1, ctl_schema_tell, schema);
+
+    if (told < 0) {
+        return ctl_fail(ctl, CTL_UNREACHABLE, "MySQL: %s", mysql_error(ctl_mysql(ctl)));
+    }
+
+    if (told > 0 && code == CTL_FINE) {
+        return schema->apply ? ctl_fail(ctl, CTL_PARTLY, "all files are applied, and the tables "
+                                        "are not as they make them") : CTL_NO;
+    }
+
+    return code;
+}
+
+
+static int
+ctl_schema_print(ctl_t *ctl, ctl_schema_t *schema, int code)
 {
     size_t      i;
     ctl_json_t  json;
@@ -222,9 +261,10 @@ ctl_schema_print(ctl_t *ctl, const ctl_schema_t *schema, int code)
                    schema->at[i][0] ? schema->at[i] : "not applied");
         }
 
-        return code;
+        return ctl_schema_judge(ctl, schema, code);
     }
 
+    schema->json = &json;
     ctl_json_begin(ctl, &json);
     ctl_json_map(&json, NULL);
     ctl_json_count(&json, "applied", schema->applied);
@@ -239,6 +279,9 @@ ctl_schema_print(ctl_t *ctl, const ctl_schema_t *schema, int code)
     }
 
     ctl_json_array_end(&json);
+    ctl_json_array(&json, "wrong");
+    code = ctl_schema_judge(ctl, schema, code);
+    ctl_json_array_end(&json);
     ctl_json_map_end(&json);
 
     return ctl_json_end(&json) == 0 ? code : CTL_PARTLY;
@@ -246,7 +289,7 @@ ctl_schema_print(ctl_t *ctl, const ctl_schema_t *schema, int code)
 
 
 static int
-ctl_schema_work(ctl_t *ctl, ctl_schema_t *schema, int apply)
+ctl_schema_work(ctl_t *ctl, ctl_schema_t *schema)
 {
     int          rc;
     const char  *error;
@@ -266,7 +309,7 @@ ctl_schema_work(ctl_t *ctl, ctl_schema_t *schema, int apply)
     rc = ctl_open_mysql(ctl);
 
     if (rc == CTL_FINE) {
-        rc = apply ? ctl_schema_apply(ctl, schema) : ctl_schema_status(ctl, schema);
+        rc = schema->apply ? ctl_schema_apply(ctl, schema) : ctl_schema_status(ctl, schema);
 
         if (rc == CTL_FINE || rc == CTL_NO) {
             rc = ctl_schema_print(ctl, schema, rc);
@@ -313,7 +356,7 @@ ctl_schema_installed(char *buf, size_t size)
 static int
 ctl_schema_run(ctl_t *ctl, int argc, char **argv)
 {
-    int           opt, rc, apply;
+    int           opt, rc;
     char          installed[CTL_DIR_MAX];
     ctl_schema_t  schema;
 
@@ -337,13 +380,13 @@ ctl_schema_run(ctl_t *ctl, int argc, char **argv)
         return ctl_usage(ctl, "\"apply\" or \"status\" is wanted");
     }
 
-    apply = strcmp(argv[optind], "apply") == 0;
+    schema.apply = strcmp(argv[optind], "apply") == 0;
 
-    if (!apply && strcmp(argv[optind], "status") != 0) {
+    if (!schema.apply && strcmp(argv[optind], "status") != 0) {
         return ctl_usage(ctl, "\"apply\" or \"status\" is wanted, not \"%s\"", argv[optind]);
     }
 
-    rc = ctl_schema_work(ctl, &schema, apply);
+    rc = ctl_schema_work(ctl, &schema);
     free(schema.files);
     free(schema.at);
 
