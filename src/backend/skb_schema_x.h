@@ -66,6 +66,10 @@ SKB_COLUMN(seckill_stock_log,  actor,           SKB_TEXT(64),           ANY)
 SKB_COLUMN(seckill_stock_log,  note,            SKB_TEXT(255),          ANY)
 SKB_COLUMN(seckill_stock_log,  created_at,      SKB_TIME,               ANY)
 
+SKB_COLUMN(seckill_stock_base, product_id,      SKB_UNSIGNED("bigint"), REQUIRED)
+SKB_COLUMN(seckill_stock_base, base,            SKB_SIGNED("bigint"),   REQUIRED)
+SKB_COLUMN(seckill_stock_base, updated_at,      SKB_TIME,               ANY)
+
 SKB_COLUMN(seckill_terms,      activity_id,     SKB_UNSIGNED("bigint"), REQUIRED)
 SKB_COLUMN(seckill_terms,      epoch,           SKB_UNSIGNED("bigint"), REQUIRED)
 SKB_COLUMN(seckill_terms,      product_id,      SKB_UNSIGNED("bigint"), REQUIRED)
@@ -90,6 +94,7 @@ SKB_KEY(seckill_orders,     "uk_user_activity", "activity_id,user_id")
 SKB_KEY(seckill_orders,     "uk_purchase",     "activity_id,epoch,seq")
 SKB_KEY(seckill_records,    "uk_user_activity", "activity_id,user_id")
 SKB_KEY(seckill_stock_log,  "uk_movement",     "activity_id,epoch,kind,ref")
+SKB_KEY(seckill_stock_base, "PRIMARY",         "product_id")
 SKB_KEY(seckill_terms,      "PRIMARY",         "activity_id,epoch")
 SKB_KEY(seckill_settings,   "PRIMARY",         "name,prefix")
 

@@ -50,7 +50,7 @@ is_deeply(told(), [], 'as sql/ makes them nothing is wrong');
         my ($table, $name, $type, $whole, $null, $collation) = @{$column};
         next if !$narrow{$type} || "$table.$name" eq 'products.name';
         my $as = $narrow{$type} . ($whole =~ /unsigned/ ? ' unsigned' : '') . ($collation ? " collate $collation" : '')
-            . ($null eq 'YES' ? '' : ' not null') . ($name eq 'id' && $table ne 'x' ? ' auto_increment' : '');
+            . ($null eq 'YES' ? '' : ' not null') . ($name eq 'id' ? ' auto_increment' : '');
         my $back = $dbh->selectrow_arrayref("SHOW CREATE TABLE $table")->[1] =~ /^\s*(`$name` .*?),?$/m ? $1 : die "$table.$name";
         $dbh->do("ALTER TABLE $table MODIFY `$name` $as");
         my (undef, $json) = $c->ctl_json('schema', 'status', @sql);
