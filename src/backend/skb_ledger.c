@@ -528,3 +528,24 @@ skb_ledger_take_over(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *
                           ", returned = %" PRId64 ", reserved = %" PRId64 " WHERE id = %" PRIu64,
                           sold, returned, units->taken, activity);
 }
+
+
+int
+skb_ledger_behind(MYSQL *mysql, MYSQL_RES **res)
+{
+    static const char  statement[] = "SELECT a.id FROM seckill_activities AS a JOIN ("
+        "SELECT activity_id, SUM(kind IN ('preheat', 'restock')) AS n, "
+        "-SUM(IF(kind IN ('preheat', 'restock'), units, 0)) AS taken, "
+        "SUM(IF(kind = 'settle' OR target = 'product', units, 0)) AS given "
+        "FROM seckill_stock_log GROUP BY activity_id) AS l ON l.activity_id = a.id "
+        "WHERE l.n > 0 AND (a.reserved IS NULL OR a.reserved <> l.taken "
+        "OR a.returned < l.given) ORDER BY a.id";
+
+    if (mysql_real_query(mysql, statement, sizeof(statement) - 1) != 0) {
+        return -1;
+    }
+
+    *res = mysql_store_result(mysql);
+
+    return *res != NULL ? 0 : -1;
+}

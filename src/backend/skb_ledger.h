@@ -96,6 +96,12 @@ skb_ledger_e skb_ledger_product(MYSQL *mysql, uint64_t activity, uint64_t fallba
 skb_ledger_e skb_ledger_take_over(MYSQL *mysql, uint64_t activity, skb_units_t *units,
     char *error);
 
+/*
+ * The ids of activities whose rows are behind their ledgers, ascending; the caller
+ * frees them.  Returns 0, or -1: mysql_errno() tells.
+ */
+int skb_ledger_behind(MYSQL *mysql, MYSQL_RES **res);
+
 /* 1 when the last statement failed because of CHECK ck_units. */
 int skb_ledger_broken(MYSQL *mysql);
 

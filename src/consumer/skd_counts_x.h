@@ -26,6 +26,8 @@ SKD_COUNT(CANCELLED,       "seckilld_cancelled_orders_total", "",
           "Unpaid orders cancelled.")
 SKD_COUNT(PAUSED,          "seckilld_data_loss_total", "",
           "Sales found with live data older than what was known of them.")
+SKD_COUNT(UNITS_WRONG,     "seckilld_units_wrong_total", "",
+          "Times a sale stopped because it would sell units that were never reserved.")
 SKD_COUNT(SETTLED,         "seckilld_settled_sales_total", "", "Sales settled after their end.")
 SKD_COUNT(ALARMS,          "seckilld_on_dead_total", "{result=\"run\"}",
           "Commands of on_dead.")

@@ -31,6 +31,9 @@ typedef struct {
     uint64_t             now_ms;        /* Redis' clock at the tick, epoch milliseconds */
     int64_t              warned_ms;     /* of the last warning about a duty */
     int64_t              policy_ms;     /* Redis' eviction policy is looked at */
+    int64_t              units_ms;      /* reserved units are compared with the ledger */
+    int64_t              units_warn_ms; /* ... and the next complaint about them is due */
+    uint64_t             units_after;   /* activities up to this one were compared */
     int                  evicts;        /* it may evict: said so */
     int64_t              schema_ms;     /* the tables are looked at */
     uint64_t             schema_seen;   /* a sum of what was told of them, 0: all is well */
@@ -66,6 +69,9 @@ skd_rc_e skd_keeper_token_key(skd_keeper_t *keeper);
 
 /* Settles sales that have ended. */
 skd_rc_e skd_keeper_settle(skd_keeper_t *keeper);
+
+/* Takes reserved units over from the ledger where the row is behind it. */
+skd_rc_e skd_keeper_units(skd_keeper_t *keeper);
 
 /* Cancels orders that nobody paid. */
 skd_rc_e skd_keeper_unpaid(skd_keeper_t *keeper);

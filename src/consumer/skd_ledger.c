@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "skd_rows.h"
+#include "skd_units.h"
 
 #define SKD_NUMBER_SEQ      21          /* where order_no has its 7 digits of seq */
 #define SKD_NUMBER_SEQ_LEN  7
@@ -129,12 +130,12 @@ skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
         };
 
         if (++n == SKD_EXTRAS) {
-            rc = skd_rows_move(writer, extras, n);
+            rc = skd_units_move(writer, extras, n);
             n = 0;
         }
     }
 
-    return rc == SKD_OK ? skd_rows_move(writer, extras, n) : rc;
+    return rc == SKD_OK ? skd_units_move(writer, extras, n) : rc;
 }
 
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "skb_ledger.h"
 #include "skd_clock.h"
 #include "skd_rows.h"
 
@@ -102,30 +103,6 @@ skd_rows_run(skd_writer_t *writer, MYSQL_RES **res)
 
 
 skd_rc_e
-skd_rows_move(skd_writer_t *writer, const skb_movement_t *movements, size_t n)
-{
-    int64_t  units;
-
-    if (n == 0) {
-        return SKD_OK;
-    }
-
-    switch (skb_ledger_add_all(writer->mysql, movements, n, &units, writer->error)) {
-
-    case SKB_LEDGER_FAILED:
-        return skd_rows_failed(writer);
-
-    case SKB_LEDGER_REFUSED:
-        return SKD_BLOCKED;
-
-    default:
-        writer->used_ms = skd_now_ms();
-        return SKD_OK;
-    }
-}
-
-
-skd_rc_e
 skd_rows_exec(skd_writer_t *writer, const char *text)
 {
     skd_sql_begin(&writer->sql, text);
@@ -150,7 +127,7 @@ skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock)
     MYSQL_RES  *res;
 
     skd_sql_begin(&writer->sql, "SELECT product_id, seckill_price, stock_limit, sold, "
-                                "returned, epoch FROM seckill_activities WHERE id = ");
+                                "returned, epoch, reserved FROM seckill_activities WHERE id = ");
     skd_sql_u64(&writer->sql, activity->id);
     skd_sql_text(&writer->sql, lock ? " FOR UPDATE" : "");
 
@@ -176,6 +153,8 @@ skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock)
     activity->stock_limit = skd_column(row[2]);
     activity->sold = skd_column(row[3]);
     activity->returned = skd_column(row[4]);
+    activity->has_reserved = row[6] != NULL;
+    activity->reserved = skd_column(row[6]);
     activity->epoch = skd_column(row[5]);
     strcpy(activity->price, row[1]);
 
@@ -590,7 +569,8 @@ skd_rows_add_sold(skd_writer_t *writer, const skd_activity_t *activity,
     skd_sql_u64(&writer->sql, activity->id);
     skd_sql_text(&writer->sql, " AND sold + returned + ");
     skd_sql_u64(&writer->sql, units);
-    skd_sql_text(&writer->sql, " <= stock_limit AND epoch = ");
+    skd_sql_text(&writer->sql, " <= LEAST(stock_limit, COALESCE(reserved, stock_limit)) "
+                               "AND epoch = ");
     skd_sql_u64(&writer->sql, activity->epoch);
 
     rc = skd_rows_run(writer, NULL);

@@ -7,7 +7,6 @@
 #ifndef _SKD_ROWS_H_INCLUDED_
 #define _SKD_ROWS_H_INCLUDED_
 
-#include "skb_ledger.h"
 #include "skd_writer.h"
 
 #define SKD_PRICE_MAX  16               /* bytes of DECIMAL(10,2) as text, NUL included */
@@ -19,6 +18,8 @@ typedef struct {
     uint64_t  stock_limit;              /* units */
     uint64_t  sold;                     /* units */
     uint64_t  returned;                 /* units that products.stock has again */
+    int       has_reserved;             /* 0: not known, not judged */
+    uint64_t  reserved;                 /* units that the ledger took from the product */
     uint64_t  epoch;
     char      price[SKD_PRICE_MAX];
 } skd_activity_t;
@@ -31,12 +32,6 @@ skd_rc_e skd_rows_failed(skd_writer_t *writer);
 
 /* A statement that is a constant. */
 skd_rc_e skd_rows_exec(skd_writer_t *writer, const char *text);
-
-/*
- * Movements of one activity and product, under the row's lock, each once.
- * SKD_BLOCKED: they do not add up, and the transaction can only be rolled back.
- */
-skd_rc_e skd_rows_move(skd_writer_t *writer, const skb_movement_t *movements, size_t n);
 
 /* Reads the row, and maybe locks it; SKD_BLOCKED when there is none. */
 skd_rc_e skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock);

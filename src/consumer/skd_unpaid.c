@@ -12,6 +12,7 @@
 #include "skd_keeper.h"
 #include "skd_pause.h"
 #include "skd_rows.h"
+#include "skd_units.h"
 
 #define SKD_UNPAID_MAX    500           /* orders of one transaction */
 #define SKD_UNPAID_TURNS  20            /* transactions of one tick */
@@ -185,7 +186,7 @@ skd_unpaid_book(skd_keeper_t *keeper, const skd_unpaid_t *unpaid)
         };
     }
 
-    return skd_rows_move(&keeper->writer, moved, unpaid->count);
+    return skd_units_move(&keeper->writer, moved, unpaid->count);
 }
 
 

@@ -10,6 +10,7 @@
 #include "skd_failpoint.h"
 #include "skd_rows.h"
 #include "skd_stats.h"
+#include "skd_units.h"
 #include "skd_writer.h"
 
 #define SKD_PING_AFTER_MS   10000       /* idle for longer: prove the connection */
@@ -323,6 +324,10 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look
     if (rc == SKD_OK) {
         units = skd_writer_decide(&activity, range);
         rc = look ? SKD_OK : skd_writer_all_new(range);
+    }
+
+    if (rc == SKD_OK) {
+        rc = skd_units_prove(writer, &activity, units, look);
     }
 
     if (rc == SKD_OK) {

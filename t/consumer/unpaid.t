@@ -65,6 +65,7 @@ sub pay {
     $c->t->wait_for(sub { statuses(2) eq '3x10' }, 8, 'the cancel');
     is(ledger(2), '10 20 product product', 'on record');
     is(stock(2), 20, 'the product has the units');
+    is($c->sold(2), 0, '... and the sale counts them as sold no more');
     is($redis->get($c->key(stock => 2)), 80, 'the sale does not');
     ok($c->stop, 'stops');
 }

@@ -8,6 +8,7 @@
 
 #include "ctl_backend.h"
 #include "ctl_doctor.h"
+#include "ctl_units.h"
 #include "skb_mysql.h"
 
 
@@ -118,6 +119,26 @@ ctl_doctor_threads(ctl_doctor_t *doctor)
 }
 
 
+/* the last word against units that do not exist */
+static int
+ctl_doctor_check(ctl_doctor_t *doctor)
+{
+    int  rc, bites;
+
+    rc = ctl_units_check(doctor->ctl, &bites);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_doctor_tell(doctor, bites ? CTL_IS_OK : CTL_IS_WRONG, "units",
+                    "MySQL 8.0.16 or newer, or MariaDB; then sql/0006_reserved.sql again",
+                    bites ? "CHECK ck_units refuses units that were never reserved"
+                          : "CHECK ck_units of seckill_activities is not in force");
+
+    return CTL_FINE;
+}
+
+
 /* a statement that touches no row is refused all the same without the right */
 static int
 ctl_doctor_rights(ctl_doctor_t *doctor)
@@ -180,7 +201,8 @@ ctl_doctor_mysql(ctl_doctor_t *doctor)
 
     if ((rc = ctl_doctor_threads(doctor)) != CTL_FINE
         || (rc = ctl_doctor_defaults(doctor)) != CTL_FINE
-        || (rc = ctl_doctor_schema(doctor)) != CTL_FINE)
+        || (rc = ctl_doctor_schema(doctor)) != CTL_FINE
+        || (rc = ctl_doctor_check(doctor)) != CTL_FINE)
     {
         return rc;
     }

@@ -8,6 +8,7 @@
 
 #include "ctl_backend.h"
 #include "ctl_schema_fill.h"
+#include "ctl_units.h"
 #include "skb_terms.h"
 
 
@@ -58,8 +59,43 @@ ctl_schema_terms(ctl_t *ctl)
 }
 
 
+static int
+ctl_schema_units(ctl_t *ctl)
+{
+    int         rc, bites;
+    MYSQL_RES  *res;
+
+    rc = ctl_sql(ctl, &res, "SELECT 1 FROM information_schema.columns "
+                 "WHERE table_schema = DATABASE() AND table_name = 'seckill_activities' "
+                 "AND column_name = 'reserved'");
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    bites = mysql_num_rows(res) > 0;
+    mysql_free_result(res);
+
+    if (!bites) {
+        return CTL_FINE;
+    }
+
+    rc = ctl_units_check(ctl, &bites);
+
+    if (rc == CTL_FINE && !bites) {
+        return ctl_fail(ctl, CTL_REFUSED, "CHECK ck_units of seckill_activities is not in force: "
+                        "MySQL 8.0.16 or newer, or MariaDB, is needed");
+    }
+
+    return rc == CTL_FINE ? ctl_units_take_over(ctl) : rc;
+}
+
+
 int
 ctl_schema_fill(ctl_t *ctl)
 {
-    return ctl_schema_terms(ctl);
+    int  rc;
+
+    rc = ctl_schema_terms(ctl);
+
+    return rc == CTL_FINE ? ctl_schema_units(ctl) : rc;
 }
