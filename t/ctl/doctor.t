@@ -113,6 +113,11 @@ broken('schema', 'wrong', $sql->("ALTER TABLE $_->[0] DROP KEY $_->[1]"),
         [ 'seckill_orders', 'uk_purchase', 'activity_id, epoch, seq' ],
         [ 'seckill_records', 'uk_user_activity', 'user_id, activity_id' ];
 
+# F-C1: the CHECK against units that were never reserved
+broken('units', 'wrong', $sql->('ALTER TABLE seckill_activities DROP CONSTRAINT ck_units'),
+    $sql->('ALTER TABLE seckill_activities ADD CONSTRAINT ck_units '
+        . 'CHECK (sold + returned <= GREATEST(reserved, stock_limit))'));
+
 # clocks: sessions of this user are ten seconds ahead
 broken('clock', 'wrong', $sql->("SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + 10'"),
     $sql->("SET GLOBAL init_connect = ''"));

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "ctl_units.h"
-#include "skb_mysql.h"
 
 
 /* MySQL before 8.0.16 reads a CHECK and forgets it */
@@ -77,18 +76,12 @@ ctl_units_check(ctl_t *ctl, int *bites)
 
     *bites = tried != 0 && skb_ledger_broken(mysql);
 
-    if (tried != 0 && !*bites && skb_mysql_class(mysql) == SKB_MYSQL_CONFLICT) {
-        rc = ctl_units_catalogue(ctl, bites);           /* the row is at work */
-
-    } else if (tried != 0 && !*bites) {
-        rc = ctl_sql_failed(ctl);
+    if (mysql_rollback(mysql) != 0) {
+        return ctl_sql_failed(ctl);
     }
 
-    if (mysql_rollback(mysql) != 0 && rc == CTL_FINE) {
-        rc = ctl_sql_failed(ctl);
-    }
-
-    return rc;
+    /* read-only, the row is at work, or the columns are missing: others tell of that */
+    return tried != 0 && !*bites ? ctl_units_catalogue(ctl, bites) : CTL_FINE;
 }
 
 
