@@ -58,7 +58,7 @@ sub old {
     like($out, qr/^\s+wrong\s+units\s+.*not in force/m, 'without it doctor says so');
     is(row($id), '10 0 0 10', '... and what it tried is undone');
     ($exit, $out, my $err) = apply();
-    is($exit, 4, '... and so does schema apply');
+    is($exit, 5, '... and so does schema apply');
     like($err, qr/8\.0\.16/, '... with what is needed');
 
     $c->dbh->do('DELETE FROM seckill_schema WHERE version = 6');
