@@ -6,6 +6,7 @@
  */
 
 
+#include "ngx_http_seckill_journal.h"
 #include "ngx_http_seckill_secret.h"
 
 
@@ -78,6 +79,13 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
     { ngx_string("seckill_zone"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_seckill_conf_zone,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("seckill_journal"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_seckill_conf_journal,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -261,8 +269,8 @@ ngx_module_t  ngx_http_seckill_module = {
     ngx_http_seckill_commands,             /* module directives */
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
-    NULL,                                  /* init module */
-    NULL,                                  /* init process */
+    ngx_http_seckill_journal_init_module,  /* init module */
+    ngx_http_seckill_journal_init_process, /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     ngx_http_seckill_exit_process,         /* exit process */
@@ -274,7 +282,9 @@ ngx_module_t  ngx_http_seckill_module = {
 static void
 ngx_http_seckill_exit_process(ngx_cycle_t *cycle)
 {
+    /* ends calls in flight: the journal gets a line for each of them */
     ngx_seckill_redis_exit();
+    ngx_http_seckill_journal_exit();
     ngx_http_seckill_ticket_exit();
 }
 
@@ -303,6 +313,9 @@ ngx_http_seckill_postconfiguration(ngx_conf_t *cf)
 
     *h = ngx_http_seckill_handler;
 
+    ngx_http_seckill_conf_journal_check(cf,
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_seckill_module));
+
     return ngx_http_seckill_conf_redis_owner(cf);
 }
 
@@ -310,7 +323,7 @@ ngx_http_seckill_postconfiguration(ngx_conf_t *cf)
 static void *
 ngx_http_seckill_create_main_conf(ngx_conf_t *cf)
 {
-    /* set by ngx_pcalloc(): shm_zone = NULL */
+    /* set by ngx_pcalloc(): all zero; no journal */
 
     return ngx_pcalloc(cf->pool, sizeof(ngx_http_seckill_main_conf_t));
 }
@@ -335,6 +348,7 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
      *     conf->prefix = { 0, NULL };
      *     conf->jwt = { 0 };
      *     conf->source = 0;
+     *     conf->journal_opened = 0;
      */
 
     conf->enable = NGX_CONF_UNSET;
@@ -352,6 +366,7 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
     conf->auth_alg = NGX_CONF_UNSET_UINT;
     conf->auth_leeway = NGX_CONF_UNSET;
     conf->queue_token = NGX_CONF_UNSET_PTR;
+    conf->journal_key = NGX_CONF_UNSET_PTR;
     conf->limit = NGX_CONF_UNSET_UINT;
     conf->limit_burst = NGX_CONF_UNSET_UINT;
     conf->limit_cluster = NGX_CONF_UNSET_UINT;
@@ -398,6 +413,7 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_str_value(conf->auth_claim, prev->auth_claim, "sub");
     ngx_conf_merge_sec_value(conf->auth_leeway, prev->auth_leeway, 0);
     ngx_conf_merge_ptr_value(conf->queue_token, prev->queue_token, NULL);
+    ngx_conf_merge_ptr_value(conf->journal_key, prev->journal_key, NULL);
 
     ngx_conf_merge_uint_value(conf->limit, prev->limit, 1000);
     ngx_conf_merge_uint_value(conf->limit_burst, prev->limit_burst, 0);
@@ -487,5 +503,5 @@ ngx_http_seckill_check_loc_conf(ngx_conf_t *cf,
     conf->source ^= ngx_crc32_long(conf->prefix.data, conf->prefix.len)
                     * 0x9e3779b1 + (uint32_t) conf->redis->db;
 
-    return NGX_CONF_OK;
+    return ngx_http_seckill_conf_journal_location(cf, smcf, conf);
 }

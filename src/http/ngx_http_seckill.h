@@ -16,6 +16,7 @@
 #include "ngx_seckill_redis.h"
 
 #include "sk_id.h"
+#include "sk_journal.h"
 #include "sk_jwt.h"
 #include "sk_key.h"
 #include "sk_limit.h"
@@ -39,6 +40,7 @@ typedef struct ngx_http_seckill_ctx_s    ngx_http_seckill_ctx_t;
 typedef struct ngx_http_seckill_load_s   ngx_http_seckill_load_t;
 typedef struct ngx_http_seckill_batch_s  ngx_http_seckill_batch_t;
 typedef struct ngx_http_seckill_lane_s   ngx_http_seckill_lane_t;
+typedef struct ngx_http_seckill_gone_s   ngx_http_seckill_gone_t;
 typedef struct ngx_http_seckill_waiter_s  ngx_http_seckill_waiter_t;
 
 
@@ -60,6 +62,9 @@ typedef enum {
 
 typedef struct {
     ngx_shm_zone_t              *shm_zone;      /* of "seckill_zone" */
+    ngx_open_file_t             *journal;       /* NULL: "off", or not set */
+    ngx_uint_t                   journal_set;
+    ngx_array_t                  journal_confs; /* of locations that sell */
 } ngx_http_seckill_main_conf_t;
 
 
@@ -83,6 +88,10 @@ typedef struct {
     time_t                       auth_leeway;
     sk_jwt_rules_t               jwt;           /* keyed in merge */
     sk_hmac_t                   *queue_token;   /* NULL: the key from Redis */
+    sk_journal_key_t            *journal_key;   /* the same */
+    ngx_uint_t                   journal_opened;        /* by this worker */
+    ngx_uint_t                   journal_keyed;         /* it knows the secret */
+    u_char                       journal_secret[NGX_HTTP_SECKILL_HMAC_KEY];
 
     ngx_uint_t                   limit;         /* milliseconds a request, 0: off */
     ngx_uint_t                   limit_burst;

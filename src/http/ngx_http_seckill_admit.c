@@ -11,6 +11,7 @@
 
 #include "ngx_http_seckill_admit.h"
 #include "ngx_http_seckill_count.h"
+#include "ngx_http_seckill_journal.h"
 
 
 #define NGX_HTTP_SECKILL_LANES  256             /* buckets, a power of 2 */
@@ -169,6 +170,7 @@ ngx_http_seckill_lane_next(ngx_http_seckill_lane_t *lane)
         }
 
         ngx_http_seckill_batch_resume(batch, SK_BUSY);
+        ngx_http_seckill_journal_done(batch);
         ngx_free(batch);
         lane->batch = NULL;
     }
@@ -249,6 +251,8 @@ ngx_http_seckill_lane_leave(ngx_http_seckill_ctx_t *ctx)
 void
 ngx_http_seckill_batch_leave(ngx_http_seckill_ctx_t *ctx)
 {
+    ngx_http_seckill_journal_keep(ctx);
+
     ctx->batch->requests[ctx->index] = NULL;
     ngx_http_seckill_pending--;
 }
@@ -273,6 +277,7 @@ ngx_http_seckill_batch_take(ngx_http_seckill_lane_t *lane)
 
     batch->lane = lane;
     batch->n = 0;
+    batch->gone = NULL;
 
     ngx_http_seckill_gauge_pending(lane->conf, ngx_http_seckill_pending);
 
@@ -290,6 +295,8 @@ ngx_http_seckill_batch_take(ngx_http_seckill_lane_t *lane)
         batch->requests[batch->n++] = ctx;
         batch->limit = ctx->limit;
     }
+
+    ngx_http_seckill_journal_take(batch, batch->requests[batch->n - 1]);
 
     return batch;
 }
@@ -349,9 +356,14 @@ ngx_http_seckill_batch_done(ngx_seckill_call_t *call)
         verdict = SK_UNKNOWN;
     }
 
+    if (verdict == SK_UNKNOWN) {
+        ngx_http_seckill_journal_unknown(batch);
+    }
+
     /* lane->batch is still set: nobody starts another batch meanwhile */
 
     ngx_http_seckill_batch_resume(batch, verdict);
+    ngx_http_seckill_journal_done(batch);
     ngx_free(batch);
 
     ngx_http_seckill_gauge_pending(lane->conf, ngx_http_seckill_pending);

@@ -26,6 +26,10 @@ struct ngx_http_seckill_batch_s {
     ngx_http_seckill_mark_t       mark;         /* when it left */
     ngx_uint_t                    n;
     sk_limit_t                    limit;        /* of its youngest purchase */
+    uint64_t                      epoch;        /* that it knew, 0: none */
+    u_char                        key[NGX_HTTP_SECKILL_HMAC_KEY];
+    ngx_uint_t                    has_key;      /* signs lines of the journal */
+    ngx_http_seckill_gone_t      *gone;         /* purchases without a client */
     ngx_http_seckill_ctx_t       *requests[1];  /* NULL: has gone */
 };
 

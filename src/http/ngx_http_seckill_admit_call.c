@@ -5,8 +5,8 @@
  */
 
 
-#include "ngx_http_seckill_admit.h"
 #include "ngx_http_seckill_facts.h"
+#include "ngx_http_seckill_journal.h"
 #include "ngx_http_seckill_sold_out.h"
 
 
@@ -277,6 +277,12 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
                                       (uint64_t) reply->element[1]->integer,
                                       (uint64_t) reply->element[2]->integer);
     }
+
+    ngx_http_seckill_journal_accepted(batch,
+                                      (uint64_t) reply->element[0]->integer,
+                                      (uint64_t) reply->element[1]->integer,
+                                      (uint64_t) reply->element[3]->integer,
+                                      digits);
 
     for (i = 0; i < batch->n; i++) {
         verdict = sk_verdict_by_script(digits[i]);

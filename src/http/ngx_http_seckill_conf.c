@@ -175,8 +175,10 @@ ngx_http_seckill_conf_queue_token_key_file(ngx_conf_t *cf, ngx_command_t *cmd,
     }
 
     slcf->queue_token = ngx_http_seckill_secret_hmac(cf, SK_HS256, &key);
+    slcf->journal_key = ngx_http_seckill_secret_journal(cf, &key);
 
-    return slcf->queue_token ? NGX_CONF_OK : NGX_CONF_ERROR;
+    return slcf->queue_token && slcf->journal_key ? NGX_CONF_OK
+                                                  : NGX_CONF_ERROR;
 }
 
 

@@ -90,6 +90,37 @@ ngx_http_seckill_count_batch(ngx_http_seckill_loc_conf_t *conf, ngx_uint_t n)
 
 
 void
+ngx_http_seckill_count_journal(ngx_http_seckill_loc_conf_t *conf,
+    ngx_uint_t lines)
+{
+    (void) ngx_atomic_fetch_add(
+                    &ngx_http_seckill_counts(conf)->journal.lines, lines);
+}
+
+
+void
+ngx_http_seckill_count_journal_failed(ngx_http_seckill_loc_conf_t *conf,
+    ngx_uint_t lines)
+{
+    ngx_http_seckill_count_t  *count;
+
+    count = ngx_http_seckill_counts(conf);
+
+    (void) ngx_atomic_fetch_add(&count->journal.failures, 1);
+    (void) ngx_atomic_fetch_add(&count->journal.lost, lines);
+}
+
+
+void
+ngx_http_seckill_count_journal_gap(ngx_http_seckill_loc_conf_t *conf,
+    ngx_msec_t ms)
+{
+    (void) ngx_atomic_fetch_add(
+                    &ngx_http_seckill_counts(conf)->journal.gap_ms, ms);
+}
+
+
+void
 ngx_http_seckill_gauge_pending(ngx_http_seckill_loc_conf_t *conf, ngx_uint_t n)
 {
     ngx_http_seckill_gauges(conf)->pending = n;

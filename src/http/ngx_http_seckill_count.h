@@ -25,6 +25,14 @@ void ngx_http_seckill_gauge_pending(ngx_http_seckill_loc_conf_t *conf,
 void ngx_http_seckill_gauge_waiters(ngx_http_seckill_loc_conf_t *conf,
     ngx_uint_t n);
 
+/* Lines that were written; that were not; milliseconds without a journal. */
+void ngx_http_seckill_count_journal(ngx_http_seckill_loc_conf_t *conf,
+    ngx_uint_t lines);
+void ngx_http_seckill_count_journal_failed(ngx_http_seckill_loc_conf_t *conf,
+    ngx_uint_t lines);
+void ngx_http_seckill_count_journal_gap(ngx_http_seckill_loc_conf_t *conf,
+    ngx_msec_t ms);
+
 void ngx_http_seckill_gauge_redis(ngx_http_seckill_loc_conf_t *conf);
 
 /* Before the worker's first call of Redis. */

@@ -82,12 +82,22 @@ typedef struct {
 } ngx_http_seckill_gauges_t;
 
 
+typedef struct {
+    ngx_atomic_t                 lines;
+    ngx_atomic_t                 failures;  /* of writing */
+    ngx_atomic_t                 lost;      /* lines */
+    ngx_atomic_t                 gap_ms;    /* of all workers together */
+} ngx_http_seckill_journal_count_t;
+
+
 /* counted since the zone was made, also over a reset of its records */
 typedef struct {
     ngx_atomic_t                 resets;    /* after a death inside the lock */
     ngx_atomic_t                 batches;
     ngx_atomic_t                 purchases; /* in them */
     ngx_atomic_t                 losses;    /* Redis fell behind a mark */
+    ngx_http_seckill_journal_count_t
+                                 journal;
     ngx_http_seckill_counted_t   activities[NGX_HTTP_SECKILL_COUNTED + 1];
     ngx_seckill_histogram_t      requests;  /* milliseconds */
     ngx_seckill_redis_count_t    redis;

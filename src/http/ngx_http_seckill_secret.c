@@ -15,6 +15,7 @@
 
 
 static void ngx_http_seckill_secret_free(void *data);
+static void ngx_http_seckill_secret_journal_free(void *data);
 
 
 char *
@@ -81,6 +82,37 @@ static void
 ngx_http_seckill_secret_free(void *data)
 {
     sk_hmac_free(data);
+}
+
+
+sk_journal_key_t *
+ngx_http_seckill_secret_journal(ngx_conf_t *cf, ngx_str_t *key)
+{
+    sk_journal_key_t    *journal;
+    ngx_pool_cleanup_t  *cln;
+
+    cln = ngx_pool_cleanup_add(cf->pool, sizeof(sk_journal_key_t));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    journal = cln->data;
+
+    if (sk_journal_key_init(journal, key->data, key->len) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "HMAC could not be prepared");
+        return NULL;
+    }
+
+    cln->handler = ngx_http_seckill_secret_journal_free;
+
+    return journal;
+}
+
+
+static void
+ngx_http_seckill_secret_journal_free(void *data)
+{
+    sk_journal_key_done(data);
 }
 
 

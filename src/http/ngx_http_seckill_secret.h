@@ -23,6 +23,10 @@ char *ngx_http_seckill_secret_key(ngx_conf_t *cf, ngx_str_t *name,
 sk_hmac_t *ngx_http_seckill_secret_hmac(ngx_conf_t *cf, sk_hmac_alg_e alg,
     ngx_str_t *key);
 
+/* The key that signs the journal, made of that of the queue tokens. */
+sk_journal_key_t *ngx_http_seckill_secret_journal(ngx_conf_t *cf,
+    ngx_str_t *key);
+
 /* Prepares the keys of a location's tokens; its settings are merged. */
 char *ngx_http_seckill_secret_jwt(ngx_conf_t *cf,
     ngx_http_seckill_loc_conf_t *conf);

@@ -5,6 +5,7 @@
  */
 
 
+#include "ngx_http_seckill_journal.h"
 #include "ngx_http_seckill_status.h"
 
 #include <sys/resource.h>
@@ -171,6 +172,11 @@ ngx_http_seckill_status_take(ngx_shm_zone_t *shm_zone,
 
     status->batches = count->batches;
     status->losses = count->losses;
+    status->journal = ngx_http_seckill_journal_on();
+    status->journal_lines = count->journal.lines;
+    status->journal_failures = count->journal.failures;
+    status->journal_lost = count->journal.lost;
+    status->journal_gap_ms = count->journal.gap_ms;
     status->purchases = count->purchases;
     status->resets = count->resets;
 

@@ -40,6 +40,11 @@ typedef struct {
 
     ngx_uint_t                   batches;
     ngx_uint_t                   losses;
+    ngx_uint_t                   journal;       /* 1: this node has one */
+    ngx_uint_t                   journal_lines;
+    ngx_uint_t                   journal_failures;
+    ngx_uint_t                   journal_lost;
+    ngx_uint_t                   journal_gap_ms;
     ngx_uint_t                   purchases;
     ngx_uint_t                   pending;
     ngx_uint_t                   waiters;

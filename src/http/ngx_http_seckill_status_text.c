@@ -20,6 +20,8 @@ static u_char *ngx_http_seckill_status_histogram(u_char *p, const char *name,
     const char *help, ngx_uint_t *buckets, ngx_uint_t ms);
 static u_char *ngx_http_seckill_status_activities(
     ngx_http_seckill_status_t *status, u_char *p);
+static u_char *ngx_http_seckill_status_journal(
+    ngx_http_seckill_status_t *status, u_char *p);
 static u_char *ngx_http_seckill_status_switches(
     ngx_http_seckill_status_t *status, u_char *p);
 static u_char *ngx_http_seckill_status_tables(
@@ -83,6 +85,8 @@ ngx_http_seckill_status_prometheus(ngx_http_seckill_status_t *status,
                                       "Times that Redis knew less of a sale "
                                       "than before: it was paused.",
                                       status->losses);
+    p = ngx_http_seckill_status_journal(status, p);
+
     p = ngx_http_seckill_status_value(p, "seckill_pending_purchases", "gauge",
                                       "Purchases that wait for Redis.",
                                       status->pending);
@@ -103,6 +107,33 @@ ngx_http_seckill_status_prometheus(ngx_http_seckill_status_t *status,
                                       status->files);
 
     return ngx_http_seckill_status_tables(status, p);
+}
+
+
+static u_char *
+ngx_http_seckill_status_journal(ngx_http_seckill_status_t *status, u_char *p)
+{
+    p = ngx_http_seckill_status_value(p, "seckill_journal", "gauge",
+                                      "1: this node writes a journal.",
+                                      status->journal);
+    p = ngx_http_seckill_status_value(p, "seckill_journal_lines_total",
+                                      "counter", "Purchases in the journal.",
+                                      status->journal_lines);
+    p = ngx_http_seckill_status_value(p, "seckill_journal_failures_total",
+                                      "counter", "Writes of the journal that "
+                                      "failed.", status->journal_failures);
+    p = ngx_http_seckill_status_value(p, "seckill_journal_lost_lines_total",
+                                      "counter", "Purchases that are missing "
+                                      "in the journal.", status->journal_lost);
+    p = ngx_http_seckill_status_head(p, "seckill_journal_gap_seconds_total",
+                                     "counter", "Seconds in which the journal "
+                                     "could not be written, of all workers "
+                                     "together.");
+    p = ngx_sprintf(p, "seckill_journal_gap_seconds_total ");
+    p = ngx_http_seckill_status_seconds(p, status->journal_gap_ms);
+    *p++ = '\n';
+
+    return p;
 }
 
 
@@ -302,6 +333,12 @@ ngx_http_seckill_status_json(ngx_http_seckill_status_t *status, u_char *p)
         p = ngx_sprintf(p, "%s\"%s\":%ui", i ? "," : "",
                         ngx_seckill_redis_kind(i), status->failed[i]);
     }
+
+    p = ngx_sprintf(p, "},\"journal\":{\"on\":%s,\"lines\":%ui,"
+                    "\"failures\":%ui,\"lost\":%ui,\"gap_ms\":%ui",
+                    status->journal ? "true" : "false", status->journal_lines,
+                    status->journal_failures, status->journal_lost,
+                    status->journal_gap_ms);
 
     p = ngx_sprintf(p, "},\"data_loss\":%ui,\"batches\":%ui,\"batch_purchases\":%ui,"
                     "\"pending\":%ui,\"waiters\":%ui,\"workers\":%ui,"
