@@ -616,3 +616,22 @@ invalid parameter "tls_name=b"
 --- must_die
 --- error_log
 cannot load certificate "/nonexistent/nginx.crt"
+
+
+
+=== TEST 67: two journals
+--- seckill
+    seckill_journal $TEST_NGINX_DIR/one.journal;
+    seckill_journal off;
+--- must_die
+--- error_log
+"seckill_journal" directive is duplicate
+
+
+
+=== TEST 68: a journal of a location
+--- config
+    location /seckill/ { seckill on; seckill_journal $TEST_NGINX_DIR/one.journal; }
+--- must_die
+--- error_log
+"seckill_journal" directive is not allowed here

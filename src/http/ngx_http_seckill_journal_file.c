@@ -170,6 +170,8 @@ ngx_http_seckill_journal_prepare(ngx_str_t *name, ngx_log_t *log)
 }
 
 
+/* nginx is about to open the file again, or to end */
+
 void
 ngx_http_seckill_journal_flush(ngx_open_file_t *file, ngx_log_t *log)
 {
@@ -177,7 +179,15 @@ ngx_http_seckill_journal_flush(ngx_open_file_t *file, ngx_log_t *log)
     ngx_array_t                   *confs;
     ngx_http_seckill_loc_conf_t  **conf;
 
-    (void) ngx_http_seckill_journal_prepare(&file->name, log);
+    if (ngx_terminate || ngx_quit || ngx_exiting) {
+        return;
+    }
+
+    /* a master does it before its workers, and gives them the file */
+
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        (void) ngx_http_seckill_journal_prepare(&file->name, log);
+    }
 
     if (!ngx_http_seckill_the_journal.started
         || file != ngx_http_seckill_the_journal.file)

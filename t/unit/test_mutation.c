@@ -8,6 +8,7 @@
 
 #include "unit.h"
 #include "unit_token.h"
+#include "sk_journal.h"
 #include "sk_jwt.h"
 #include "sk_message.h"
 #include "sk_purchase.h"
@@ -335,6 +336,58 @@ tickets(void **state)
 }
 
 
+/* Nothing but the very line may pass as a signed one: F-A1, F-A2. */
+
+static void
+journals(void **state)
+{
+    char               text[TEXT_MAX], whole[SK_JOURNAL_LINE], *copy;
+    size_t             i, len, whole_len, parsed;
+    sk_journal_key_t   signs;
+    sk_journal_line_t  line;
+
+    (void) state;
+
+    assert_int_equal(sk_journal_key_init(&signs, "0123456789abcdef", 16), 0);
+
+    memset(&line, 0, sizeof(line));
+    line.kind = SK_JOURNAL_ACCEPTED;
+    line.prefix = "seckill";
+    line.prefix_len = 7;
+    line.activity = 42;
+    line.epoch = line.seq = line.user = line.quantity = 1;
+    strcpy(line.order_no, "26112901020345655161574099310007");
+    line.request_id = "req-1";
+    line.request_id_len = 5;
+    line.ext = "a b%";
+    line.ext_len = 4;
+    whole_len = sk_journal_format(whole, &signs, &line);
+    assert_true(whole_len > 0);
+    parsed = 0;
+
+    for (i = 0; i < rounds; i++) {
+        memcpy(text, whole, whole_len);
+        len = mutate(text, whole_len);
+        copy = unit_copy(text, len);
+
+        if (sk_journal_parse(&line, copy, len) == 0) {
+            parsed++;
+            assert_true(line.user && line.activity && line.quantity <= SK_QUANTITY_MAX);
+            assert_true(line.ext_len <= SK_EXT_MAX && line.ext[line.ext_len] == '\0');
+
+            if (sk_journal_signed(&signs, copy, len)) {
+                assert_true(len == whole_len && memcmp(copy, whole, len) == 0);
+            }
+        }
+
+        free(copy);
+    }
+
+    assert_true(parsed > 0 && parsed < rounds);
+    sk_journal_key_done(&signs);
+}
+
+
 static int
 setup(void **state)
 {
@@ -376,7 +429,8 @@ main(void)
         cmocka_unit_test(purchases),
         cmocka_unit_test(results),
         cmocka_unit_test(messages),
-        cmocka_unit_test(tickets)
+        cmocka_unit_test(tickets),
+        cmocka_unit_test(journals)
     };
 
     return cmocka_run_group_tests_name("mutation", tests, setup, teardown);

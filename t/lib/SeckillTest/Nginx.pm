@@ -14,7 +14,8 @@ use IO::Socket::INET;
 #   http => text of the http block, location => text of the server block (wrapped
 #   in "location /seckill/ {}" when it has no location of its own), main => text
 #   of the main block, workers => n (1), log_level => info, redis => a redis()
-#   and key_file => path for the usual zone, address and key.
+#   and key_file => path for the usual zone, address and key, journal => path for
+#   a journal, user => whose the workers are when the test is root (root).
 sub nginx {
     my ($self, %args) = @_;
 
@@ -65,6 +66,7 @@ sub _nginx_conf {
     $http .= "\n    seckill_zone seckill:8m;\n    seckill_redis unix:$args{redis}{sock};"
         if $args{redis};
     $http .= "\n    seckill_auth_key_file $args{key_file};" if $args{key_file};
+    $http .= "\n    seckill_journal " . ($args{journal} // 'off') . ';' if $http !~ /^\s*seckill_journal\s/m;
 
     my $location = $args{location} // 'seckill on;';
     $location = "location /seckill/ {\n            $location\n        }"
@@ -72,7 +74,7 @@ sub _nginx_conf {
 
     my $workers = $args{workers}   // 1;
     my $level   = $args{log_level} // 'info';
-    my $main    = ($> == 0 ? "user root;\n" : '') . ($args{main} // '');
+    my $main    = ($> == 0 ? 'user ' . ($args{user} // 'root') . ";\n" : '') . ($args{main} // '');
 
     make_path("$dir/temp");
 
