@@ -1,7 +1,7 @@
 -- Put a sale into Redis before it starts; a sale that runs is never touched.
 --
 -- KEYS[1] activity, hash   KEYS[2] stock, string   KEYS[3] order_users, set
--- KEYS[4] orders, stream
+-- KEYS[4] orders, stream   KEYS[5] eligible, set; may be left out
 -- ARGV late "0" or "1", product_id, price, stock_limit, start_ms, end_ms,
 --      max_quantity, eligible "0" or "1", epoch
 --
@@ -10,9 +10,12 @@
 --   unchanged  is there just so
 --   updated    was there, not started by Redis TIME, nobody bought: the facts
 --              are the new ones, what was lost is whole again, rev is one more
---   started    refused: it has started, or somebody bought
+--   started    refused: it has started, somebody bought, or it is settled or lost
 --   late       refused: it would start at once, and late is "0"
 -- Refusals write nothing; for a sale that is not there their numbers are 0.
+--
+-- buyers_extra is 0: nobody bought, so the buyers are as many as seq says.
+-- eligible_had becomes "1" when a sale by registration has members.
 --
 -- Errors: "SECKILL ..." for bad arguments, keys of a wrong type, keys left over
 -- from another life, and an epoch older than the one that is there; and Redis'
@@ -46,8 +49,8 @@ local function is_flag(text)
   return text == "0" or text == "1"
 end
 
-if #KEYS ~= 4 or #ARGV ~= 9 then
-  return refuse("preheat takes four keys and nine arguments")
+if #KEYS < 4 or #KEYS > 5 or #ARGV ~= 9 then
+  return refuse("preheat takes four or five keys and nine arguments")
 end
 if not (is_flag(late) and is_flag(eligible)) then
   return refuse("late and eligible are 0 or 1")
@@ -74,13 +77,13 @@ local function type_of(key)
   return call("TYPE", key).ok
 end
 
-local types = { [facts] = "hash", [stock] = "string", [buyers] = "set", [orders] = "stream" }
+local types = { "hash", "string", "set", "stream", "set" }
 local there = {}
 for i, key in ipairs(KEYS) do
   local found = type_of(key)
   there[i] = found ~= "none"
-  if there[i] and found ~= types[key] then
-    return refuse(key .. " is a " .. found .. ", not a " .. types[key])
+  if there[i] and found ~= types[i] then
+    return refuse(key .. " is a " .. found .. ", not a " .. types[i])
   end
 end
 
@@ -104,6 +107,13 @@ local given = { "product_id", product_id, "price", price, "stock_limit", stock_l
                 "start_ms", start_ms, "end_ms", end_ms, "max_quantity", max_quantity,
                 "eligible", eligible, "epoch", epoch }
 
+-- no facts that nodes tell apart by rev; a set with members is there, one without is not
+local kept = { "buyers_extra", "0" }
+if eligible == "1" and there[5] then
+  kept[#kept + 1] = "eligible_had"
+  kept[#kept + 1] = "1"
+end
+
 -- the group reads from 0: what was sold before the daemon's first start counts
 local function write(rev, ...)
   if not group_exists() then
@@ -112,6 +122,7 @@ local function write(rev, ...)
   call("SET", stock, stock_limit)
   call("HSET", facts, "rev", rev, ...)
   call("HSET", facts, unpack(given))
+  call("HSET", facts, unpack(kept))
 end
 
 if not there[1] then
@@ -141,7 +152,7 @@ if there[2] and not left then
 end
 
 -- several proofs, because any of them may have been lost
-if now_ms >= old_start_ms or state == "settled" or seq > 0
+if now_ms >= old_start_ms or state == "settled" or state == "lost" or seq > 0
    or call("SCARD", buyers) > 0 or (there[4] and call("XLEN", orders) > 0) then
   return { "started", old_epoch, rev, now_ms, left or 0 }
 end
@@ -155,6 +166,11 @@ for i = 1, #given, 2 do
   same = same and call("HGET", facts, given[i]) == given[i + 1]
 end
 if same then
+  for i = 1, #kept, 2 do
+    if call("HGET", facts, kept[i]) ~= kept[i + 1] then
+      call("HSET", facts, kept[i], kept[i + 1])
+    end
+  end
   return { "unchanged", old_epoch, rev, now_ms, left }
 end
 if starts_at_once and late == "0" then

@@ -11,6 +11,7 @@
 #include "skb_terms.h"
 
 #define SKB_TERMS_STATEMENT  1536
+#define SKB_EPOCH_MAX        1000000000000      /* above it Redis' word is no epoch */
 
 #define SKB_TERMS_COLUMNS                                                     \
     "activity_id, epoch, product_id, price, max_quantity, by_registration, "  \
@@ -191,7 +192,7 @@ skb_terms_copy(MYSQL *mysql, uint64_t activity, uint64_t row_epoch, uint64_t liv
         terms->epoch = row_epoch;
     }
 
-    if (live_epoch > terms->epoch) {
+    if (live_epoch > terms->epoch && live_epoch < SKB_EPOCH_MAX) {
         terms->epoch = live_epoch;
     }
 

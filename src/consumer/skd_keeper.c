@@ -145,7 +145,8 @@ skd_keeper_round(skd_keeper_t *keeper)
 {
     static const skd_duty_pt  duties[] = {
         skd_keeper_policy, skd_keeper_schema, skd_keeper_token_key, skd_keeper_watch,
-        skd_keeper_units, skd_keeper_settle, skd_keeper_unpaid, skd_keeper_backlog
+        skd_keeper_units, skd_keeper_promise, skd_keeper_settle, skd_keeper_unpaid,
+        skd_keeper_backlog
     };
 
     if (!skd_keeper_connect(keeper) || !skd_keeper_do(keeper, skd_keeper_registered)

@@ -58,6 +58,9 @@ skd_rc_e skd_keeper_lookup(skd_keeper_t *keeper);
 /* Reads facts and rows, remembers each seq, and pauses a sale that lost data. */
 skd_rc_e skd_keeper_watch(skd_keeper_t *keeper);
 
+/* Finishes preheats that were cut off; says whose rows are not as was promised. */
+skd_rc_e skd_keeper_promise(skd_keeper_t *keeper);
+
 /* Says when Redis may evict keys. */
 skd_rc_e skd_keeper_policy(skd_keeper_t *keeper);
 

@@ -109,6 +109,7 @@ skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
     skd_rc_e            rc = SKD_OK;
     skb_movement_t      extras[SKD_EXTRAS];
     const skd_entry_t  *entry;
+    const skd_terms_t  *terms;
 
     /*
      * Redis took them, no order will: the activity's units, not the product's
@@ -121,11 +122,12 @@ skd_rows_write_extras(skd_writer_t *writer, const skd_activity_t *activity,
             continue;
         }
 
+        terms = skd_activity_terms(activity, entry->message.epoch);
         snprintf(refs[n], sizeof(refs[n]), "%" PRIu64, entry->message.seq);
         snprintf(notes[n], sizeof(notes[n]), "user %" PRIu64 " has an order already",
                  entry->message.user);
         extras[n] = (skb_movement_t) {
-            activity->id, activity->product, entry->message.epoch, "extra", refs[n],
+            activity->id, terms != NULL ? terms->product : 0, entry->message.epoch, "extra", refs[n],
             (int64_t) entry->message.quantity, NULL, "seckilld", notes[n]
         };
 

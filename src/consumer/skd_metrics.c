@@ -12,6 +12,7 @@
 
 #include "skd.h"
 #include "skd_http.h"
+#include "skd_promise.h"
 #include "skd_stats.h"
 
 typedef struct {
@@ -183,6 +184,7 @@ skd_metrics_text(void)
     skd_metrics_histogram(out, SKD_TIME_COMMIT, "seckilld_commit_duration_seconds",
                           "The COMMIT of a batch.");
     skd_metrics_backlogs(out, backlogs, n);
+    skd_promise_metrics(out);
     skd_metrics_gauges(out);
     skd_metrics_files(out);
 

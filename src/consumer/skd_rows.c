@@ -126,8 +126,8 @@ skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock)
     MYSQL_ROW   row;
     MYSQL_RES  *res;
 
-    skd_sql_begin(&writer->sql, "SELECT product_id, seckill_price, stock_limit, sold, "
-                                "returned, epoch, reserved FROM seckill_activities WHERE id = ");
+    skd_sql_begin(&writer->sql, "SELECT stock_limit, sold, returned, epoch, reserved "
+                                "FROM seckill_activities WHERE id = ");
     skd_sql_u64(&writer->sql, activity->id);
     skd_sql_text(&writer->sql, lock ? " FOR UPDATE" : "");
 
@@ -139,24 +139,18 @@ skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock)
 
     row = mysql_fetch_row(res);
 
-    /* the price goes back unquoted: nothing but a decimal may pass */
-    if (row == NULL || row[1] == NULL || strlen(row[1]) >= SKD_PRICE_MAX
-        || strspn(row[1], "0123456789.") != strlen(row[1]))
-    {
-        snprintf(writer->error, sizeof(writer->error), row == NULL
-                 ? "the activity is not in MySQL" : "the activity's price is not usable");
+    if (row == NULL) {
+        snprintf(writer->error, sizeof(writer->error), "the activity is not in MySQL");
         mysql_free_result(res);
         return SKD_BLOCKED;
     }
 
-    activity->product = skd_column(row[0]);
-    activity->stock_limit = skd_column(row[2]);
-    activity->sold = skd_column(row[3]);
-    activity->returned = skd_column(row[4]);
-    activity->has_reserved = row[6] != NULL;
-    activity->reserved = skd_column(row[6]);
-    activity->epoch = skd_column(row[5]);
-    strcpy(activity->price, row[1]);
+    activity->stock_limit = skd_column(row[0]);
+    activity->sold = skd_column(row[1]);
+    activity->returned = skd_column(row[2]);
+    activity->epoch = skd_column(row[3]);
+    activity->has_reserved = row[4] != NULL;
+    activity->reserved = skd_column(row[4]);
 
     mysql_free_result(res);
 
@@ -370,17 +364,18 @@ skd_add_order(skd_writer_t *writer, const skd_activity_t *activity, const skd_en
 {
     skd_sql_t           *sql = &writer->sql;
     const sk_message_t  *message = &entry->message;
+    const skd_terms_t   *terms = skd_activity_terms(activity, message->epoch);
 
     skd_sql_text(sql, "('");
     skd_sql_bytes(sql, entry->number, SK_ORDER_NO_LEN);         /* digits */
     skd_sql_text(sql, "',");
     skd_sql_u64(sql, message->user);
     skd_sql_text(sql, ",");
-    skd_sql_u64(sql, activity->product);
+    skd_sql_u64(sql, terms->product);
     skd_sql_text(sql, ",");
     skd_sql_u64(sql, activity->id);
     skd_sql_text(sql, ",");
-    skd_sql_text(sql, activity->price);
+    skd_sql_text(sql, terms->price);
     skd_sql_text(sql, ",");
     skd_sql_u64(sql, message->quantity);
     skd_sql_text(sql, ",");

@@ -7,21 +7,31 @@
 #ifndef _SKD_ROWS_H_INCLUDED_
 #define _SKD_ROWS_H_INCLUDED_
 
+#include "skb_terms.h"
 #include "skd_writer.h"
 
-#define SKD_PRICE_MAX  16               /* bytes of DECIMAL(10,2) as text, NUL included */
+#define SKD_TERMS_MAX  8                /* epochs of one transaction */
 
-/* The activity's row; the price stays the text that the server sent. */
+/* What buyers of an epoch were promised; the price stays the text that the server sent. */
 typedef struct {
-    uint64_t  id;
-    uint64_t  product;
-    uint64_t  stock_limit;              /* units */
-    uint64_t  sold;                     /* units */
-    uint64_t  returned;                 /* units that products.stock has again */
-    int       has_reserved;             /* 0: not known, not judged */
-    uint64_t  reserved;                 /* units that the ledger took from the product */
     uint64_t  epoch;
-    char      price[SKD_PRICE_MAX];
+    int       found;                    /* MySQL has them */
+    uint64_t  product;
+    uint64_t  max_quantity;
+    char      price[SKB_PRICE_MAX];
+} skd_terms_t;
+
+/* The activity's row, and the terms of every epoch of the range. */
+typedef struct {
+    uint64_t     id;
+    uint64_t     stock_limit;           /* units */
+    uint64_t     sold;                  /* units */
+    uint64_t     returned;              /* units that products.stock has again */
+    int          has_reserved;          /* 0: not known, not judged */
+    uint64_t     reserved;              /* units that the ledger took from the product */
+    uint64_t     epoch;
+    skd_terms_t  terms[SKD_TERMS_MAX];
+    size_t       terms_n;
 } skd_activity_t;
 
 /* Runs the statement in writer->sql; res may be NULL, else free the rows. */
@@ -35,6 +45,16 @@ skd_rc_e skd_rows_exec(skd_writer_t *writer, const char *text);
 
 /* Reads the row, and maybe locks it; SKD_BLOCKED when there is none. */
 skd_rc_e skd_rows_read_activity(skd_writer_t *writer, skd_activity_t *activity, int lock);
+
+/*
+ * Reads the terms of all epochs that entries of the range have; an epoch without
+ * any is not found, which is no failure.  SKD_SPLIT: more than SKD_TERMS_MAX epochs.
+ */
+skd_rc_e skd_rows_read_terms(skd_writer_t *writer, skd_activity_t *activity,
+    const skd_range_t *range);
+
+/* Those of one epoch of the range, found or not. */
+const skd_terms_t *skd_activity_terms(const skd_activity_t *activity, uint64_t epoch);
 
 /* What the owners' users have: order and record. */
 skd_rc_e skd_rows_find_orders(skd_writer_t *writer, const skd_activity_t *activity,

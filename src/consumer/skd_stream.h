@@ -30,6 +30,10 @@ typedef struct {
     uint64_t  row_epoch;
     uint64_t  seq_seen;
 
+    int       judged;                   /* the sale has begun: row and terms were compared */
+    unsigned  edits;                    /* what of the row is not as promised: said so */
+    int       unpromised;               /* no terms: said so */
+
     int       lost;                     /* lost data: the alarm was raised */
     int       settled;                  /* nothing is left to do */
     int       refused;                  /* to settle it: said so */

@@ -2,6 +2,7 @@
  * The order of things in a transaction, and the decision about every entry.
  */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,9 @@ static int
 skd_writer_refuse(skd_entry_t *entry, const skd_entry_t *owner,
     const skd_activity_t *activity, uint64_t units)
 {
+    char                error[SKD_ERROR_MAX];
+    const skd_terms_t  *terms = skd_activity_terms(activity, entry->message.epoch);
+
     if (entry->fault != NULL) {
         skd_writer_kill(entry, entry->fault, entry->error);
         return 1;
@@ -148,6 +152,13 @@ skd_writer_refuse(skd_entry_t *entry, const skd_entry_t *owner,
 
     if (owner->record == SKD_RECORD_FAILED) {
         skd_writer_kill(entry, "failed_before", "a purchase of this user failed before");
+        return 1;
+    }
+
+    if (entry->message.quantity > terms->max_quantity) {
+        snprintf(error, sizeof(error), "quantity %" PRIu32 " is above the %" PRIu64 " that epoch %"
+                 PRIu64 " allows", entry->message.quantity, terms->max_quantity, terms->epoch);
+        skd_writer_kill(entry, "data_error", error);
         return 1;
     }
 
@@ -167,12 +178,27 @@ skd_writer_refuse(skd_entry_t *entry, const skd_entry_t *owner,
 }
 
 
-/* In stream order: who came first is served first.  Returns the units of new orders. */
+/* 1 when nobody can say yet what this buyer was promised: nothing is decided. */
+static int
+skd_writer_waits(const skd_entry_t *entry, const skd_entry_t *owner,
+    const skd_activity_t *activity)
+{
+    return entry->fault == NULL && owner->record != SKD_RECORD_FAILED
+           && !skd_activity_terms(activity, entry->message.epoch)->found;
+}
+
+
+/*
+ * In stream order: who came first is served first.  Returns the units of new orders,
+ * and in *waits how many entries have an epoch without terms.
+ */
 static uint64_t
-skd_writer_decide(const skd_activity_t *activity, skd_range_t *range)
+skd_writer_decide(const skd_activity_t *activity, skd_range_t *range, size_t *waits)
 {
     uint64_t      units = 0;
     skd_entry_t  *entry, *owner;
+
+    *waits = 0;
 
     for (size_t i = range->first; i < range->first + range->count; i++) {
         entry = &range->batch->entries[i];
@@ -181,6 +207,11 @@ skd_writer_decide(const skd_activity_t *activity, skd_range_t *range)
         if (entry->fault == NULL && owner->order.exists) {
             entry->outcome = owner->order.epoch == entry->message.epoch
                              && owner->order.seq == entry->message.seq ? SKD_SAME : SKD_EXTRA;
+            continue;
+        }
+
+        if (skd_writer_waits(entry, owner, activity)) {
+            ++*waits;
             continue;
         }
 
@@ -265,6 +296,30 @@ skd_writer_all_new(const skd_range_t *range)
 }
 
 
+/*
+ * Some have no terms.  The others are stored by themselves; where none is left, the
+ * activity waits, and the buyers' attempts are not counted.
+ */
+static skd_rc_e
+skd_writer_missing(skd_writer_t *writer, const skd_activity_t *activity,
+    const skd_range_t *range, size_t waits)
+{
+    uint64_t  epoch = 0;
+
+    for (size_t i = 0; i < activity->terms_n; i++) {
+        if (!activity->terms[i].found) {
+            epoch = activity->terms[i].epoch;
+        }
+    }
+
+    snprintf(writer->error, sizeof(writer->error), "MySQL has no terms of activity %" PRIu64
+             " epoch %" PRIu64 ", run seckillctl schema apply", activity->id, epoch);
+    writer->class = SKB_MYSQL_FINE;
+
+    return waits < range->count ? SKD_SPLIT : SKD_BLOCKED;
+}
+
+
 static skd_rc_e
 skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range,
     uint64_t units)
@@ -302,6 +357,7 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look
 {
     int64_t         began_us;
     skd_rc_e        rc;
+    size_t          waits = 0;
     uint64_t        units = 0;
     skd_activity_t  activity;
 
@@ -318,12 +374,20 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look
 
     if (rc == SKD_OK) {
         skd_failpoint(SKD_AFTER_BEGIN);
-        rc = look ? skd_writer_look(writer, &activity, range) : SKD_OK;
+        rc = skd_rows_read_terms(writer, &activity, range);
+    }
+
+    if (rc == SKD_OK && look) {
+        rc = skd_writer_look(writer, &activity, range);
     }
 
     if (rc == SKD_OK) {
-        units = skd_writer_decide(&activity, range);
+        units = skd_writer_decide(&activity, range, &waits);
         rc = look ? SKD_OK : skd_writer_all_new(range);
+    }
+
+    if (rc == SKD_OK && waits > 0) {
+        rc = skd_writer_missing(writer, &activity, range, waits);
     }
 
     if (rc == SKD_OK) {

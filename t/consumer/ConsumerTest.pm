@@ -89,7 +89,19 @@ sub sale {
         undef, $id, $id, $price, $args{stock_limit} // $units, int($begin / 1000),
         int($now / 1000) + 3600);
 
+    $self->terms($id, 1);
     $self->preheat($id, units => $units, price => $price, start_ms => $begin, %args);
+    return;
+}
+
+# The terms of an epoch, by the row as it is.
+sub terms {
+    my ($self, $id, $epoch) = @_;
+
+    $self->dbh->do('INSERT INTO seckill_terms (activity_id, epoch, product_id, price, max_quantity,'
+        . ' by_registration, start_time, end_time, kind) SELECT id, ?, product_id, seckill_price,'
+        . " max_quantity, by_registration, start_time, end_time, 'preheat'"
+        . ' FROM seckill_activities WHERE id = ?', undef, $epoch, $id);
     return;
 }
 

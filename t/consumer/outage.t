@@ -233,6 +233,7 @@ sub log_count {
     is(log_count(qr/activity is blocked/), 1, 'which is said once');
     $c->dbh->do('INSERT INTO seckill_activities (id, product_id, seckill_price, stock_limit,'
         . ' start_time, end_time, epoch) VALUES (6, 5, 1, 10, NOW(), NOW(), 1)');
+    $c->terms(6, 1);
     $c->wait_settled(6, 10);
     $c->all_bought(6, [1 .. 3], 'and become orders when it is there');
     $c->t->wait_log($c->{daemon}, qr/activity goes on.*activity=6/);

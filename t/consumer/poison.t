@@ -115,8 +115,8 @@ my $c = ConsumerTest->new(conf => { 'consumer.workers' => 1 }, mariadb => { 'sql
 # D7: a price out of range can't be stored by a lax server either
 {
     $c->sale(4, units => 10);
-    $c->dbh->do('ALTER TABLE seckill_activities MODIFY seckill_price DECIMAL(14,2) NOT NULL');
-    $c->dbh->do('UPDATE seckill_activities SET seckill_price = 123456789.99 WHERE id = 4');
+    $c->dbh->do('ALTER TABLE seckill_terms MODIFY price DECIMAL(14,2) NOT NULL');
+    $c->dbh->do('UPDATE seckill_terms SET price = 123456789.99 WHERE activity_id = 4');
     $c->buy(4, 1);
     $c->wait_settled(4);
     is($c->order_count(4), 0, 'no altered row');

@@ -160,6 +160,8 @@ sub each_once {
     my $row = $c->dbh->selectrow_hashref('SELECT * FROM seckill_activities WHERE id = 6');
     $second->{dbh}->do('INSERT INTO seckill_activities (' . join(',', sort keys %{$row}) . ') VALUES ('
         . join(',', map { $second->{dbh}->quote($row->{$_}) } sort keys %{$row}) . ')');
+    $second->{dbh}->do('INSERT INTO seckill_terms SELECT id, 1, product_id, seckill_price, max_quantity, 0,'
+        . " start_time, end_time, 'preheat', NOW() FROM seckill_activities WHERE id = 6");
     $c->start;
     $c->buy(6, 1 .. 3);
     $c->wait_settled(6);

@@ -65,7 +65,7 @@ $t->wait_for(sub { ($c->ctl('doctor', $id))[0] == 0 }, 15, 'seckilld to be up');
         for 'Redis password', 'MySQL password', 'seckilld', 'clock', 'eviction',
             'append only file', 'appendfsync', 'role', 'control', 'flush', 'binlog', 'schema', 'defaults',
             'rights', 'connections', 'seckilld files', 'seckilld clock', 'seckilld rights', 'rate',
-            'window', 'state', 'facts', 'stock', 'expiry', 'group', 'consumers';
+            'window', 'state', 'facts', 'terms', 'stock', 'expiry', 'group', 'consumers';
     like($out, qr/^  warning +status page\b/m, '... nodes are, if they are told');
     like($out, qr/^  (?:ok|warning) +open files\b/m, '... and the files of this host');
     like($out, qr/^\d+ ok, \d+ warnings, 0 wrong$/m, '... with the sum');
@@ -127,6 +127,7 @@ broken('window', 'wrong',
 
 broken('window', 'warning',
     sub { $dbh->do("UPDATE seckill_activities SET start_time = UTC_TIMESTAMP() - INTERVAL 9 SECOND");
+          $dbh->do('UPDATE seckill_terms SET start_time = (SELECT start_time FROM seckill_activities)');
           $fact->(start_ms => 1000 * $c->column(
             'SELECT UNIX_TIMESTAMP(CONVERT_TZ(start_time, "+00:00", @@session.time_zone)) '
           . 'FROM seckill_activities'))->() },
@@ -137,8 +138,8 @@ broken('window', 'warning',
     $dbh->do('UPDATE seckill_activities SET start_time = FROM_UNIXTIME(?)', undef,
         $facts{start_ms} / 1000);
     $dbh->do('SET time_zone = "+00:00"');
-    $dbh->do('UPDATE seckill_activities SET start_time = FROM_UNIXTIME(?)', undef,
-        $facts{start_ms} / 1000);
+    $dbh->do("UPDATE $_ SET start_time = FROM_UNIXTIME(?)", undef, $facts{start_ms} / 1000)
+        for qw(seckill_activities seckill_terms);
     $fact->(start_ms => $facts{start_ms})->();
 }
 broken('window', 'wrong', $fact->(start_ms => int(1000 * time) - 2000, end_ms => int(1000 * time) - 1000),
@@ -285,7 +286,7 @@ is($c->column('SELECT COUNT(*) FROM seckill_orders') + $c->column('SELECT COUNT(
     '... and nothing of the measuring stays');
 
 # ... once it runs, seckilld's own figures tell
-$dbh->do('UPDATE seckill_activities SET start_time = FROM_UNIXTIME(1000000000)');
+$dbh->do("UPDATE $_ SET start_time = FROM_UNIXTIME(1000000000)") for qw(seckill_activities seckill_terms);
 $fact->(start_ms => 1_000_000_000_000)->();
 broken('rate', 'warning', sub { }, sub { });
 my $admit = do { local (@ARGV, $/) = $t->root . '/lua/admit.lua'; <> };

@@ -57,7 +57,7 @@ subtest 'created' => sub {
     is_deeply({ $redis->hgetall($facts) }, {
         product_id => 5, price => '9.90', stock_limit => 100, start_ms => $sale{start_ms},
         end_ms => $sale{end_ms}, state => 'open', max_quantity => 2, eligible => 0,
-        epoch => 1, rev => 1, seq => 0,
+        epoch => 1, rev => 1, seq => 0, buyers_extra => 0,
     }, 'the facts are exact');
     is($redis->get($stock), 100, 'the stock');
     is_deeply([groups()], ['seckilld 0-0'], 'the group reads from id 0');
@@ -97,7 +97,7 @@ subtest 'updated' => sub {
         answers(\%is, "unchanged $is{epoch} $rev $is{stock_limit}", 'and then it is so');
     }
     is_deeply({ $redis->hgetall($facts) }, {
-        state => 'open', seq => 0, rev => $rev, map { $_ => $is{$_} } grep { $_ ne 'late' } @order
+        state => 'open', seq => 0, rev => $rev, buyers_extra => 0, map { $_ => $is{$_} } grep { $_ ne 'late' } @order
     }, 'all facts are the new ones');
     is($redis->get($stock), 90, 'and the stock');
 
@@ -129,6 +129,37 @@ subtest 'what was lost before the start is made whole' => sub {
     }
 };
 
+subtest 'the fields that tell whether a sale is whole' => sub {
+    my $eligible = ScriptTest::key('eligible', 1);
+    my $with = sub { return $s->call('preheat', [$facts, $stock, $buyers, $orders, $eligible], argv(eligible => 1, @_))->[0] };
+    my $had  = sub { return $redis->hget($facts, 'eligible_had') };
+
+    $redis->flushdb;
+    is($with->(), 'created', 'a sale by registration without members');
+    is($had->(), undef, 'had none yet');
+    is($redis->hget($facts, 'buyers_extra'), 0, 'nobody bought without a seq');
+    $redis->sadd($eligible, 7);
+    is($with->(), 'unchanged', 'members are loaded: no fact changed');
+    is($had->(), 1, 'and it is remembered that there were some');
+    $redis->del($eligible);
+    is($with->(), 'unchanged', 'they are gone');
+    is($had->(), 1, 'which does not make it one that had none');
+
+    $redis->flushdb;
+    $redis->sadd($eligible, 7);
+    is($with->(eligible => 0), 'created', 'a sale for everybody');
+    is($had->(), undef, 'needs no members');
+    is($with->(), 'updated', 'by registration now');
+    is($had->(), 1, 'with members');
+
+    $redis->hdel($facts, 'buyers_extra');
+    is($with->(), 'unchanged', 'a sale that version 0.1.0 put there');
+    is($redis->hget($facts, 'buyers_extra'), 0, 'gets its field');
+
+    $redis->set($eligible, 'x') if $redis->del($eligible);
+    $s->refused(sub { $with->(price => '1.00') }, qr/SECKILL \Q$eligible\E is a string, not a set/, 'registered users of another type');
+};
+
 subtest 'started' => sub {
     my %past = (start_ms => $now - 1000, late => 1);
 
@@ -146,12 +177,13 @@ subtest 'started' => sub {
         ['a seq'   => sub { $redis->hset($facts, seq => 1) }],
         ['entries' => sub { $redis->xadd($orders, '*', 'v', 1) }],
         ['its end' => sub { $redis->hset($facts, state => 'settled') }],
+        ['its loss' => sub { $redis->hset($facts, state => 'lost') }],
     );
     for my $case (@sold) {
         $redis->flushdb;
         preheat();
         $case->[1]->();
-        answers({ stock_limit => 500 }, 'started 1 1 100', "before the start, but $case->[0] tell of a sale");
+        answers({ stock_limit => 500, epoch => 2 }, 'started 1 1 100', "before the start, but $case->[0] tell of a sale");
         answers({}, 'started 1 1 100', 'with equal facts too');
     }
 
@@ -244,8 +276,8 @@ subtest 'arguments' => sub {
         $s->refused(sub { $s->call('preheat', \@keys, (argv(), 1)[0 .. $n - 1]) },
             qr/SECKILL preheat takes/, "$n arguments");
     }
-    for my $n (0 .. 3, 5) {
-        $s->refused(sub { $s->call('preheat', [(@keys, "$stock-5")[0 .. $n - 1]], argv()) },
+    for my $n (0 .. 3, 6) {
+        $s->refused(sub { $s->call('preheat', [(@keys, "$stock-5", "$stock-6")[0 .. $n - 1]], argv()) },
             qr/SECKILL preheat takes/, "$n keys");
     }
     is(preheat(price => '10'), 'updated 1 2 100', 'a whole price is an amount');

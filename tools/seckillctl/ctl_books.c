@@ -123,7 +123,9 @@ ctl_books_read(ctl_t *ctl, ctl_books_t *books, uint64_t activity)
         return rc;
     }
 
-    rc = ctl_books_mysql(ctl, books);
+    if ((rc = ctl_books_mysql(ctl, books)) == CTL_FINE) {
+        rc = ctl_promise_read(ctl, &books->live, &books->row, &books->promise);
+    }
 
     return rc == CTL_FINE && books->live.exists ? ctl_books_after(ctl, books) : rc;
 }

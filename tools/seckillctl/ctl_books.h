@@ -15,6 +15,7 @@
 #include "ctl_books_sums.h"
 #include "ctl_people.h"
 #include "ctl_sale.h"
+#include "ctl_terms.h"
 #include "sk_message.h"
 
 #define CTL_GROUP       "seckilld"      /* the consumer group */
@@ -82,6 +83,7 @@ typedef struct {
 
     /* MySQL after it */
     ctl_row_t        row;
+    ctl_promise_t    promise;           /* is the row as buyers were promised */
     int64_t          reserved;          /* by preheats and restocks; -1: no such row */
     int64_t          restocks;          /* by restocks */
     int64_t          booked;            /* units of purchases that are no order, not on sale */

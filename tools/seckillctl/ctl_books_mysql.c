@@ -304,9 +304,10 @@ ctl_books_rows(ctl_t *ctl, void *data)
         || (rc = ctl_books_pages(ctl, books, "user_id",
                                  "(SELECT o.id, o.activity_id, o.user_id FROM seckill_orders o "
                                  "JOIN seckill_terms t ON t.activity_id = o.activity_id "
-                                 "AND t.epoch = o.epoch WHERE o.seckill_price <> t.price "
+                                 "AND t.epoch = o.epoch WHERE t.kind <> 'migration' "
+                                 "AND (o.seckill_price <> t.price "
                                  "OR o.product_id <> t.product_id "
-                                 "OR o.quantity > t.max_quantity) odd", "",
+                                 "OR o.quantity > t.max_quantity)) odd", "",
                                  ctl_books_odd_terms)) != CTL_FINE
         || (rc = ctl_books_pages(ctl, books, "user_id, status",
                                  "seckill_records FORCE INDEX (idx_activity_id)", "",

@@ -9,6 +9,7 @@
 
 #include "ctl_backend.h"
 #include "ctl_doctor.h"
+#include "ctl_terms.h"
 
 #define CTL_SILENT_MS  5000             /* over its time, and a consumer is dead */
 #define CTL_CLAIM_MS   15000            /* a worker claims at least so often */
@@ -26,9 +27,41 @@ ctl_doctor_facts(ctl_doctor_t *doctor, const ctl_live_t *live, const ctl_row_t *
            && strcmp(live->price, row->price) == 0;
 
     ctl_doctor_tell(doctor, same ? CTL_IS_OK : CTL_IS_WRONG, "facts",
-                    "preheat again; once it has started: restock, or restore",
+                    "preheat again; once it has started: set the row back",
                     "product, price, limit, times and epoch %s", same ? "are those of MySQL"
                     : "in Redis are not those of MySQL");
+}
+
+
+static int
+ctl_doctor_terms(ctl_doctor_t *doctor, const ctl_live_t *live, const ctl_row_t *row)
+{
+    int            rc;
+    ctl_promise_t  promise;
+
+    rc = ctl_promise_read(doctor->ctl, live, row, &promise);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    switch (promise.state) {
+
+    case CTL_TERMS_EDITED:
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "terms", "set the row back: buyers get what they "
+                        "were promised, other terms are another activity", "edited after the "
+                        "start: %s", promise.edits);
+        break;
+
+    case CTL_TERMS_MISSING:
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "terms", "seckillctl schema apply, or preheat ID",
+                        "MySQL has none of epoch %" PRIu64 ": orders wait", promise.epoch);
+        break;
+
+    default:
+        ctl_doctor_tell(doctor, CTL_IS_OK, "terms", "", "the row is as promised");
+    }
+
+    return CTL_FINE;
 }
 
 
@@ -296,6 +329,11 @@ ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity)
     ctl_doctor_state(doctor, &live);
     ctl_doctor_limit(doctor, &live.limit, "seckillctl limit ID default");
     ctl_doctor_facts(doctor, &live, &sale);
+
+    if ((rc = ctl_doctor_terms(doctor, &live, &sale)) != CTL_FINE) {
+        return rc;
+    }
+
     ctl_doctor_stock(doctor, &live, &sale);
     ctl_doctor_filter(doctor, &live);
 

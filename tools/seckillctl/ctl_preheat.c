@@ -1,11 +1,5 @@
 /*
- * preheat: puts a sale into Redis before it starts.
- *
- * MySQL first, in one transaction, then Redis; a crash in between is healed by
- * running it again, because each step finds out by itself whether it was done.
- * Everything that can refuse is asked before the first write.  A sale that has
- * started is never touched: Redis TIME says when, and lua/preheat.lua asks once
- * more in the very call that writes.
+ * preheat: puts a sale into Redis before it starts.  The command and what it tells.
  */
 
 #include <inttypes.h>
@@ -15,237 +9,6 @@
 #include "ctl_json.h"
 #include "ctl_preheat.h"
 #include "sk_id.h"
-
-
-static void
-ctl_preheat_foresee(ctl_preheat_t *preheat)
-{
-    const char        *status;
-    const ctl_row_t   *row;
-    const ctl_live_t  *live;
-
-    row = &preheat->row;
-    live = &preheat->live;
-
-    if (!live->exists) {
-        status = "created";
-
-    } else if (live->product_id == row->product_id && live->stock_limit == row->stock_limit
-               && live->start_ms == row->start_ms && live->end_ms == row->end_ms
-               && live->max_quantity == row->max_quantity
-               && live->by_registration == row->by_registration
-               && strcmp(live->price, row->price) == 0)
-    {
-        status = "unchanged";
-
-    } else {
-        status = "updated";
-    }
-
-    snprintf(preheat->status, sizeof(preheat->status), "%s", status);
-    preheat->rev = live->rev + (status[1] != 'n');
-    preheat->stock = (int64_t) row->stock_limit;
-}
-
-
-/* inside one transaction; the caller ends it */
-static int
-ctl_preheat_mysql(ctl_t *ctl, ctl_preheat_t *preheat)
-{
-    int  rc;
-
-    if ((rc = ctl_row_read(ctl, preheat->activity, 1, &preheat->row)) != CTL_FINE
-        || (rc = ctl_live_read(ctl, preheat->activity, &preheat->live)) != CTL_FINE
-        || (rc = ctl_preheat_check_row(ctl, preheat)) != CTL_FINE
-        || (rc = ctl_reserve_read(ctl, preheat->activity, &preheat->row, &preheat->reserve))
-           != CTL_FINE)
-    {
-        return rc;
-    }
-
-    rc = preheat->live.exists ? ctl_preheat_check_present(ctl, preheat)
-                              : ctl_preheat_check_absent(ctl, preheat);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_preheat_foresee(preheat);
-
-    return ctl_reserve(ctl, preheat->activity, &preheat->row, &preheat->reserve);
-}
-
-
-static int
-ctl_preheat_script(ctl_t *ctl, const ctl_preheat_t *preheat, redisReply **reply)
-{
-    char              keys[4][SK_KEY_MAX + 1], number[7][24];
-    const ctl_row_t  *row;
-
-    row = &preheat->row;
-
-    ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, preheat->activity, 0);
-    ctl_key(ctl, keys[1], SK_KEY_STOCK, preheat->activity, 0);
-    ctl_key(ctl, keys[2], SK_KEY_BUYERS, preheat->activity, 0);
-    ctl_key(ctl, keys[3], SK_KEY_ORDERS, preheat->activity, 0);
-
-    snprintf(number[0], sizeof(number[0]), "%" PRIu64, row->product_id);
-    snprintf(number[1], sizeof(number[1]), "%" PRIu64, row->stock_limit);
-    snprintf(number[2], sizeof(number[2]), "%" PRId64, row->start_ms);
-    snprintf(number[3], sizeof(number[3]), "%" PRId64, row->end_ms);
-    snprintf(number[4], sizeof(number[4]), "%" PRIu64, row->max_quantity);
-    snprintf(number[5], sizeof(number[5]), "%d", row->by_registration);
-    snprintf(number[6], sizeof(number[6]), "%" PRIu64, preheat->reserve.epoch);
-
-    return ctl_redis_eval(ctl, reply, SK_SCRIPT_PREHEAT, 4, (const char *[]) {
-                              keys[0], keys[1], keys[2], keys[3],
-                              preheat->late ? "1" : "0", number[0], row->price, number[1],
-                              number[2], number[3], number[4], number[5], number[6]
-                          }, 9);
-}
-
-
-/* { status, epoch, rev, now_ms, stock } */
-static int
-ctl_preheat_answer(ctl_t *ctl, ctl_preheat_t *preheat, const redisReply *reply)
-{
-    const char  *status;
-
-    if (reply->type == REDIS_REPLY_ERROR) {
-        return ctl_fail(ctl, CTL_REFUSED, "Redis: %s", reply->str);
-    }
-
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 5
-        || reply->element[0]->type != REDIS_REPLY_STRING)
-    {
-        return ctl_fail(ctl, CTL_REFUSED, "lua/preheat.lua gave an answer of another version");
-    }
-
-    status = reply->element[0]->str;
-
-    if (strcmp(status, "started") == 0 || strcmp(status, "late") == 0) {
-        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " started this very moment%s",
-                        preheat->activity, status[0] == 'l' ? "; say --late to open it" : "");
-    }
-
-    snprintf(preheat->status, sizeof(preheat->status), "%s", status);
-    preheat->reserve.epoch = ctl_reply_u64(reply->element[1]);
-    preheat->rev = ctl_reply_u64(reply->element[2]);
-    preheat->stock = (int64_t) ctl_reply_u64(reply->element[4]);
-
-    return CTL_FINE;
-}
-
-
-static int
-ctl_preheat_redis(ctl_t *ctl, ctl_preheat_t *preheat)
-{
-    int          rc;
-    redisReply  *reply;
-
-    rc = ctl_register(ctl, preheat->activity);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    rc = ctl_preheat_script(ctl, preheat, &reply);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    rc = ctl_preheat_answer(ctl, preheat, reply);
-    freeReplyObject(reply);
-
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    /* last: the nodes drop what they remember, and find all of it there */
-    rc = ctl_nodes_tell(ctl);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    return ctl_reserve_opened(ctl, preheat->activity, &preheat->row, preheat->reserve.epoch);
-}
-
-
-static int
-ctl_preheat_eligible(ctl_t *ctl, const ctl_preheat_t *preheat)
-{
-    int          rc;
-    char         key[SK_KEY_MAX + 1];
-    redisReply  *reply;
-
-    if (!preheat->row.by_registration) {
-        return CTL_FINE;
-    }
-
-    ctl_key(ctl, key, SK_KEY_ELIGIBLE, preheat->activity, 0);
-
-    rc = ctl_redis(ctl, &reply, "SCARD %s", key);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    if (reply->integer == 0) {
-        ctl_warn("activity %" PRIu64 " is for registered users, and \"%s\" has none yet",
-                 preheat->activity, key);
-    }
-
-    freeReplyObject(reply);
-
-    return CTL_FINE;
-}
-
-
-static int
-ctl_preheat_work(ctl_t *ctl, ctl_preheat_t *preheat)
-{
-    int  rc;
-
-    if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
-        || (rc = ctl_open_redis(ctl)) != CTL_FINE
-        || (rc = ctl_preheat_eviction(ctl, preheat)) != CTL_FINE)
-    {
-        return rc;
-    }
-
-    /* two preheats at once: the second finds the work of the first done */
-    if ((rc = ctl_activity_lock(ctl, preheat->activity)) != CTL_FINE
-        || (rc = ctl_sql(ctl, NULL, "START TRANSACTION")) != CTL_FINE)
-    {
-        return rc;
-    }
-
-    rc = ctl_preheat_mysql(ctl, preheat);
-
-    if (rc != CTL_FINE || preheat->dry_run) {
-        if (ctl_sql(ctl, NULL, "ROLLBACK") != CTL_FINE && rc == CTL_FINE) {
-            rc = CTL_UNREACHABLE;
-        }
-
-        return rc;
-    }
-
-    rc = ctl_sql(ctl, NULL, "COMMIT");
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    rc = ctl_preheat_redis(ctl, preheat);
-
-    if (rc != CTL_FINE) {
-        ctl_warn("MySQL has reserved the units of activity %" PRIu64 ", Redis is not ready: "
-                 "run preheat again", preheat->activity);
-        return CTL_PARTLY;
-    }
-
-    if ((rc = ctl_preheat_eligible(ctl, preheat)) != CTL_FINE) {
-        return rc;
-    }
-
-    return ctl_activity_unlock(ctl, preheat->activity);
-}
 
 
 static void
@@ -271,6 +34,7 @@ ctl_preheat_print(const ctl_preheat_t *preheat)
     ctl_time_utc(utc, row->end_ms);
     ctl_time_local(local, row->end_ms);
     printf("  end      %s, here %s\n", utc, local);
+    printf("  epoch    %" PRIu64 "\n", preheat->terms.epoch);
     puts("  zone     start_time and end_time in MySQL were read as UTC");
 }
 
@@ -287,7 +51,7 @@ ctl_preheat_json(ctl_json_t *json, const ctl_preheat_t *preheat)
     ctl_json_id(json, "activity", preheat->activity);
     ctl_json_text(json, "status", preheat->status);
     ctl_json_bool(json, "dry_run", preheat->dry_run);
-    ctl_json_count(json, "epoch", preheat->reserve.epoch);
+    ctl_json_count(json, "epoch", preheat->terms.epoch);
     ctl_json_count(json, "rev", preheat->rev);
     ctl_json_id(json, "product_id", row->product_id);
     ctl_json_text(json, "price", row->price);
@@ -476,9 +240,11 @@ const ctl_verb_t  ctl_preheat_verb = {
     "preheat",
     "ID [--late] [--dry-run] [--allow-eviction]\n--due TIME [--dry-run] [--allow-eviction]",
     "put a sale into Redis before it starts",
-    "Reserves the units in MySQL and writes facts, stock and stream to Redis.  Running\n"
-    "it again changes nothing, or carries over what changed in seckill_activities.\n"
-    "Refused (exit 4) once the sale has started.\n"
+    "Writes down in MySQL what buyers are promised, reserves the units, and writes\n"
+    "facts, stock and stream to Redis.  Running it again changes nothing, finishes a run\n"
+    "that was cut off, or carries over what changed in seckill_activities.  Refused\n"
+    "(exit 4) once the sale has started; edits since then are named, and buyers get what\n"
+    "they were promised.  Also refused for an activity that was settled once.\n"
     "\n"
     "      --due TIME        all activities that start within that time (\"10m\"), for a\n"
     "                        timer; exit 5 when some of them are refused\n"

@@ -40,6 +40,7 @@ int
 ctl_reconcile_wrong(const ctl_books_t *books, const ctl_findings_t *findings)
 {
     return !books->live.exists || !books->row.exists || books->live.stock < 0
+           || books->promise.state != CTL_TERMS_KEPT
            || findings->wrong > 0 || ctl_sums_wrong(&books->sums) > 0
            || books->missing != 0 || ctl_books_behind(books) || ctl_reconcile_unfinished(books)
            || ctl_reconcile_limit(books) != NULL;
@@ -100,6 +101,13 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
 
     if (ctl_reconcile_limit(books)) {
         printf("  %s\n", ctl_reconcile_limit(books));
+    }
+
+    if (books->promise.state == CTL_TERMS_EDITED) {
+        printf("  its row was edited: %s; buyers get what was promised\n", books->promise.edits);
+
+    } else if (books->promise.state == CTL_TERMS_MISSING) {
+        puts("  it has no terms, orders wait: run \"schema apply\", or \"preheat\"");
     }
 
     ctl_reconcile_print_sums(&books->sums);
@@ -185,6 +193,9 @@ ctl_reconcile_json(ctl_json_t *json, const ctl_books_t *books, const ctl_finding
     ctl_json_bool(json, "behind", ctl_books_behind(books));
     ctl_json_bool(json, "unfinished", ctl_reconcile_unfinished(books));
     ctl_json_text(json, "limit_note", ctl_reconcile_limit(books));
+    ctl_json_text(json, "terms", ctl_promise_word(&books->promise));
+    ctl_json_text(json, "edited", books->promise.state == CTL_TERMS_EDITED
+                                  ? books->promise.edits : NULL);
     ctl_reconcile_json_sums(json, &books->sums);
     ctl_json_array(json, "findings");
 

@@ -66,6 +66,14 @@ ctl_reserve_read(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserv
 
     reserve->opened = n > 0;
 
+    if ((rc = ctl_count(ctl, "seckill_stock_log", activity, " AND kind = 'settle'", &n))
+        != CTL_FINE)
+    {
+        return rc;
+    }
+
+    reserve->settled = n > 0;
+
     if ((rc = ctl_count(ctl, "seckill_orders", activity, "", &reserve->orders)) != CTL_FINE
         || (rc = ctl_count(ctl, "seckill_records", activity, "", &n)) != CTL_FINE)
     {
@@ -180,54 +188,130 @@ ctl_reserve_move(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t units,
 }
 
 
-int
-ctl_reserve(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *reserve)
+/* The ledger's shares and the row's product among them, in the order of ids. */
+static int
+ctl_reserve_shares(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_ledger_t *ledger)
 {
-    int           rc, first;
-    size_t        i;
-    int64_t       want;
-    ctl_ledger_t  ledger;
+    int     rc;
+    size_t  i;
 
-    first = row->epoch == 0;
-    reserve->epoch = first ? 1 : row->epoch;
-
-    rc = ctl_ledger_read(ctl, activity, &ledger);
+    rc = ctl_ledger_read(ctl, activity, ledger);
     if (rc != CTL_FINE) {
         return rc;
     }
 
-    /* the row's product, in the order of ids: two preheats never lock crosswise */
-    for (i = 0; i < ledger.n && ledger.shares[i].product < row->product_id; i++) { /* void */ }
+    /* two preheats never lock crosswise */
+    for (i = 0; i < ledger->n && ledger->shares[i].product < row->product_id; i++) { /* void */ }
 
-    if (i == ledger.n || ledger.shares[i].product != row->product_id) {
-        memmove(&ledger.shares[i + 1], &ledger.shares[i], (ledger.n - i) * sizeof(ctl_share_t));
-        ledger.shares[i].product = row->product_id;
-        ledger.shares[i].reserved = 0;
-        ledger.n++;
+    if (i == ledger->n || ledger->shares[i].product != row->product_id) {
+        memmove(&ledger->shares[i + 1], &ledger->shares[i],
+                (ledger->n - i) * sizeof(ctl_share_t));
+        ledger->shares[i].product = row->product_id;
+        ledger->shares[i].reserved = 0;
+        ledger->n++;
+    }
+
+    return CTL_FINE;
+}
+
+
+/* What the share should be, less what it is. */
+static int64_t
+ctl_share_wants(const ctl_share_t *share, const ctl_row_t *row)
+{
+    return (share->product == row->product_id ? (int64_t) row->stock_limit : 0) - share->reserved;
+}
+
+
+/* Later, when Redis sells less: so it must not fail then. */
+static int
+ctl_reserve_proves(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t units)
+{
+    int      rc;
+    int64_t  stock;
+
+    rc = ctl_product_stock(ctl, product, &stock);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (stock < 0 || stock + units > (int64_t) UINT32_MAX) {
+        return ctl_fail(ctl, CTL_REFUSED, "%" PRId64 " units of activity %" PRIu64 " can't go back "
+                        "to product %" PRIu64 ", which %s", units, activity, product,
+                        stock < 0 ? "is not in products" : "has no room for them");
+    }
+
+    return CTL_FINE;
+}
+
+
+int
+ctl_reserve_take(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *reserve)
+{
+    int           rc, first;
+    size_t        i;
+    int64_t       wants;
+    ctl_ledger_t  ledger;
+
+    rc = ctl_reserve_shares(ctl, activity, row, &ledger);
+    if (rc != CTL_FINE) {
+        return rc;
     }
 
     for (i = 0; i < ledger.n; i++) {
-        want = ledger.shares[i].product == row->product_id ? (int64_t) row->stock_limit : 0;
+        wants = ctl_share_wants(&ledger.shares[i], row);
 
-        if (want == ledger.shares[i].reserved && !first) {
+        if (wants < 0) {
+            rc = ctl_reserve_proves(ctl, activity, ledger.shares[i].product, -wants);
+            reserve->back -= wants;
+        }
+
+        /* a limit of 0 has its line too: settling asks whether units were reserved */
+        first = row->epoch == 0 && ledger.rows == 0
+                && ledger.shares[i].product == row->product_id;
+
+        if (wants > 0 || first) {
+            rc = ctl_reserve_move(ctl, activity, ledger.shares[i].product, wants, ledger.rows,
+                                  reserve);
+            ledger.rows++;
+        }
+
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+    }
+
+    return ctl_product_stock(ctl, row->product_id, &reserve->left);
+}
+
+
+int
+ctl_reserve_give(ctl_t *ctl, uint64_t activity, const ctl_row_t *row, ctl_reserve_t *reserve)
+{
+    int           rc;
+    size_t        i;
+    int64_t       wants;
+    ctl_ledger_t  ledger;
+
+    rc = ctl_reserve_shares(ctl, activity, row, &ledger);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    for (i = 0; i < ledger.n; i++) {
+        wants = ctl_share_wants(&ledger.shares[i], row);
+
+        if (wants >= 0) {
             continue;
         }
 
-        rc = ctl_reserve_move(ctl, activity, ledger.shares[i].product,
-                              want - ledger.shares[i].reserved, ledger.rows, reserve);
+        rc = ctl_reserve_move(ctl, activity, ledger.shares[i].product, wants, ledger.rows,
+                              reserve);
         if (rc != CTL_FINE) {
             return rc;
         }
 
         ledger.rows++;
-    }
-
-    if (first) {
-        rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = 1 WHERE id = %" PRIu64,
-                     activity);
-        if (rc != CTL_FINE) {
-            return rc;
-        }
     }
 
     return ctl_product_stock(ctl, row->product_id, &reserve->left);

@@ -16,6 +16,7 @@
 #include "ctl_ledger.h"
 #include "ctl_reserve.h"
 #include "ctl_restore.h"
+#include "ctl_terms.h"
 #include "sk_id.h"
 
 #define CTL_GRACE_MS  1000
@@ -51,11 +52,37 @@ ctl_restore_check(ctl_t *ctl, const ctl_restore_t *restore)
 }
 
 
+/* The promise goes on in the epoch that begins now, whatever the row says. */
+static int
+ctl_restore_terms(ctl_t *ctl, ctl_restore_t *restore, skb_terms_t *terms)
+{
+    char  error[CTL_MESSAGE_MAX / 2];
+
+    switch (skb_terms_copy(ctl_mysql(ctl), restore->activity, restore->books.row.epoch,
+                           restore->books.live.epoch, terms, error, sizeof(error)))
+    {
+
+    case SKB_TERMS_DONE:
+        restore->epoch = terms->epoch;
+        return CTL_FINE;
+
+    case SKB_TERMS_NONE:
+        return ctl_fail(ctl, CTL_REFUSED, "MySQL has no terms of activity %" PRIu64 " epoch %"
+                        PRIu64 ": run \"seckillctl schema apply\"", restore->activity,
+                        restore->books.row.epoch);
+
+    default:
+        return ctl_sql_failed(ctl);
+    }
+}
+
+
 static int
 ctl_restore_mysql(ctl_t *ctl, void *data)
 {
     int             rc;
     ctl_row_t      *row;
+    skb_terms_t     terms;
     ctl_restore_t  *restore;
     skb_movement_t  movement;
 
@@ -63,12 +90,11 @@ ctl_restore_mysql(ctl_t *ctl, void *data)
     row = &restore->books.row;
 
     if ((rc = ctl_row_read(ctl, restore->activity, 1, row)) != CTL_FINE
-        || (rc = ctl_restore_check(ctl, restore)) != CTL_FINE)
+        || (rc = ctl_restore_check(ctl, restore)) != CTL_FINE
+        || (rc = ctl_restore_terms(ctl, restore, &terms)) != CTL_FINE)
     {
         return rc;
     }
-
-    restore->epoch = row->epoch + 1;
 
     rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
                  ", seq_seen = 0 WHERE id = %" PRIu64, restore->epoch, restore->activity);
@@ -88,7 +114,17 @@ ctl_restore_mysql(ctl_t *ctl, void *data)
         return rc;
     }
 
-    return ctl_books_rows(ctl, &restore->books);
+    rc = ctl_books_rows(ctl, &restore->books);
+
+    /* Redis gets what was promised */
+    row->product_id = terms.product;
+    row->max_quantity = terms.max_quantity;
+    row->by_registration = terms.by_registration;
+    row->start_ms = terms.start_ms;
+    row->end_ms = terms.end_ms;
+    snprintf(row->price, sizeof(row->price), "%s", terms.price);
+
+    return rc;
 }
 
 

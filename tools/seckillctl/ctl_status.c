@@ -12,6 +12,7 @@
 #include "ctl_activities.h"
 #include "ctl_json.h"
 #include "ctl_sale.h"
+#include "ctl_terms.h"
 #include "sk_id.h"
 
 typedef struct {
@@ -28,6 +29,7 @@ typedef struct {
     ctl_row_t   row;
     int64_t     orders;                 /* -1 while MySQL does not answer */
     int64_t     units;
+    ctl_promise_t  promise;
 } ctl_view_t;
 
 
@@ -51,6 +53,10 @@ ctl_status_view(ctl_t *ctl, ctl_status_t *status, uint64_t activity, ctl_view_t 
 
     if (status->mysql == CTL_FINE) {
         status->mysql = ctl_orders_count(ctl, activity, &orders, &units);
+    }
+
+    if (status->mysql == CTL_FINE) {
+        status->mysql = ctl_promise_read(ctl, &view->live, &view->row, &view->promise);
     }
 
     if (status->mysql == CTL_FINE) {
@@ -102,6 +108,9 @@ ctl_status_json(ctl_json_t *json, const ctl_view_t *view)
     ctl_json_known(json, "units_ordered", view->units);
     ctl_json_known(json, "mysql_sold", view->row.exists ? (int64_t) view->row.sold : -1);
     ctl_json_known(json, "mysql_status", view->row.exists ? view->row.status : -1);
+    ctl_json_text(json, "terms", view->row.exists ? ctl_promise_word(&view->promise) : NULL);
+    ctl_json_text(json, "edited", view->promise.state == CTL_TERMS_EDITED ? view->promise.edits
+                                                                          : NULL);
     ctl_json_count(json, "redis_time_ms", (uint64_t) live->now_ms);
     ctl_json_map_end(json);
 }
@@ -171,6 +180,13 @@ ctl_status_print(const ctl_control_t *control, const ctl_view_t *view)
     ctl_print_known("dead", live->dead);
     ctl_print_known("orders", view->orders);
     ctl_print_known("ordered", view->units);
+
+    if (view->promise.state == CTL_TERMS_EDITED) {
+        printf("  %-12s %s; buyers get what was promised\n", "edited", view->promise.edits);
+
+    } else if (view->promise.state == CTL_TERMS_MISSING) {
+        printf("  %-12s missing, orders wait: seckillctl schema apply, or preheat\n", "terms");
+    }
 }
 
 
@@ -344,7 +360,8 @@ const ctl_verb_t  ctl_status_verb = {
     "Shows facts, switch, limit of a user, stock, buyers, the stream with what seckilld\n"
     "has not read (unread) and not finished (pending), dead letters and orders.  What a\n"
     "server cannot tell is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, 3 when\n"
-    "MySQL or Redis does not answer; what Redis said is shown all the same.\n"
+    "MySQL or Redis does not answer; what Redis said is shown all the same.  A row that was\n"
+    "edited after the start is named: buyers get what was promised.\n"
     "\n"
     "      --watch[=SECONDS]  again and again, every 2 seconds, until it is stopped\n",
     ctl_status_run

@@ -1,0 +1,120 @@
+# Orders are written by the terms of their purchase's epoch, never by the
+# activity's row (F-B1); an epoch without terms waits.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin", "$FindBin::Bin/../lib";
+use ConsumerTest;
+use Test::More;
+
+my $c     = ConsumerTest->new;
+my $redis = $c->redis;
+my $dbh   = $c->dbh;
+
+sub at { my ($id) = @_; return [ map {"$_->{user_id} $_->{product_id} $_->{seckill_price}"} @{ $c->orders($id) } ] }
+
+sub log_count {
+    my ($what) = @_;
+    my $n = () = $c->t->log_text($c->{daemon}) =~ /$what/g;
+    return $n;
+}
+
+# price and product edited between the purchase and its order
+{
+    $c->sale(1, units => 10);
+    $c->buy(1, 1, 2);
+    $dbh->do('INSERT INTO products (id, name, stock, price) VALUES (99, "other", 0, 1)');
+    $dbh->do('UPDATE seckill_activities SET seckill_price = 99.00, product_id = 99 WHERE id = 1');
+    $c->start;
+    $c->wait_settled(1);
+    is_deeply(at(1), [ '1 1 9.90', '2 1 9.90' ],
+        'F-B1: price and product edited amid a sale: the orders are as promised');
+}
+
+# several epochs in one batch, each by its own terms
+{
+    $c->stop;
+    $c->sale(2, units => 50);
+    $dbh->do('UPDATE seckill_activities SET seckill_price = 5.00 WHERE id = 2');
+    $c->terms(2, 2);
+    $dbh->do('UPDATE seckill_activities SET seckill_price = 7.00, product_id = 1 WHERE id = 2');
+    $c->terms(2, 3);
+    for my $user (1 .. 12) {
+        $c->add(2, $c->message(2, $user, epoch => 1 + $user % 3, seq => $user));
+    }
+    $c->start;
+    $c->wait_settled(2);
+    is_deeply([ sort { $a <=> $b } map { /^(\d+)/ } grep {/ 2 9\.90$/} @{ at(2) } ], [ 3, 6, 9, 12 ],
+        'a batch of three epochs: the first');
+    is(scalar(grep {/ 2 5\.00$/} @{ at(2) }), 4, '... the second');
+    is(scalar(grep {/ 1 7\.00$/} @{ at(2) }), 4, '... and the third');
+
+    # more than one transaction takes
+    $c->stop;
+    $c->terms(2, $_) for 4 .. 20;
+    $c->add(2, $c->message(2, 100 + $_, epoch => $_, seq => 100 + $_)) for 4 .. 20;
+    $c->start;
+    $c->wait_settled(2);
+    is($c->order_count(2), 12 + 17, 'twenty epochs in one batch are written too');
+}
+
+# an epoch without terms: it waits, others go on, and then it is written
+{
+    $c->stop;
+    $c->sale(3, units => 10);
+    $c->sale(4, units => 10);
+    $c->add(3, $c->message(3, 1, epoch => 1, seq => 1));
+    $c->add(3, $c->message(3, $_, epoch => 7, seq => $_)) for 2, 3;
+    $c->start;
+    $c->t->wait_log($c->{daemon},
+        qr/level=error msg="activity is blocked, waiting".*activity=3.*no terms of activity 3 epoch 7/);
+    pass('F-B1: an epoch without terms is an alarm with activity and epoch');
+    $c->buy(4, 1 .. 3);
+    $c->wait_settled(4);
+    $c->all_bought(4, [ 1 .. 3 ], '... other activities go on');
+    sleep 2;
+    is(log_count(qr/activity is blocked.*activity=3/), 1, '... it is said once');
+    is($c->pending(3), 2, '... its purchases wait');
+    is($c->order_count(3), 1, '... the one with terms is written');
+    is_deeply($c->dead(3), [], '... nothing is a dead letter');
+    is($c->record(3, 2), undef, '... and no attempt is counted');
+    $c->terms(3, 7);
+    $c->wait_settled(3);
+    $c->all_bought(3, [ 1 .. 3 ], '... once the terms are there they are orders');
+    $c->t->wait_log($c->{daemon}, qr/activity goes on.*activity=3/);
+}
+
+# what is an order already does not wait for terms
+{
+    $c->stop;
+    $c->sale(5, units => 10);
+    $c->buy(5, 1);
+    $c->start;
+    $c->wait_settled(5);
+    $dbh->do('DELETE FROM seckill_terms WHERE activity_id = 5');
+    $c->add(5, $c->message(5, 1, epoch => 1, seq => 1));
+    $c->wait_settled(5);
+    is($c->order_count(5), 1, 'a purchase that is an order is settled without terms');
+}
+
+# more units than the terms allow
+{
+    $c->stop;
+    $c->sale(6, units => 100);
+    $c->add(6, $c->message(6, 1, quantity => 11, seq => 1));
+    $c->add(6, $c->message(6, 2, quantity => 10, seq => 2));
+    $dbh->do('UPDATE seckill_activities SET max_quantity = 1 WHERE id = 6');
+    $c->start;
+    $c->wait_settled(6);
+    is_deeply([ map { $_->{user_id} } @{ $c->orders(6) } ], [2],
+        'a quantity above the terms becomes no order, one above the row does');
+    is($c->dead(6)->[0]{reason}, 'data_error', '... but a dead letter');
+    like($c->dead(6)->[0]{error}, qr/quantity 11 is above the 10 that epoch 1 allows/, '... that says why');
+    is($c->sold(6), 10, '... and takes no units');
+}
+
+ok($c->stop, 'it stops well');
+
+done_testing();
