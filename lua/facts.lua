@@ -88,7 +88,8 @@ if is("string", stock) then
   end
 end
 
--- an order_users without a member is none; a missing buyers_extra is not judged
+-- An order_users without a member is none, and a stream comes with the first
+-- purchase where preheat did not make it; a missing buyers_extra is not judged.
 
 local seq, extra = number(fact.seq), fact.buyers_extra
 local extra_there = facts[14] ~= false
@@ -107,7 +108,7 @@ local function judge()
   if (extra and bought < must) or (must > 0 and bought == 0) then
     return "order_users"
   end
-  if not is("stream", orders) then
+  if must > 0 and not is("stream", orders) then
     return "orders"
   end
   if fact.eligible == "1" and fact.eligible_had == "1"

@@ -61,7 +61,7 @@ POST /seckill/1001
 --- error_code: 503
 --- response_body_like: "code":50302,
 --- error_log
-seckill purchases of activity 1001 refused by redis: SECKILL
+seckill activity 1001 is not whole in redis: stock
 --- redis_check
 EXISTS seckill:stock:{1001} => 0
 SCARD seckill:order_users:{1001} => 0

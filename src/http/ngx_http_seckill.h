@@ -130,12 +130,14 @@ typedef struct {
     uint64_t                     control_rev;   /* of control, when asked */
     int64_t                      stock;         /* -1: missing in Redis */
     uint32_t                     max_quantity;
+    u_char                       missing[12];   /* what is, where it is not whole */
     u_char                       price[16];
     uint8_t                      price_len;
     sk_limit_t                   limit;         /* with limit_set */
     unsigned                     known:1;       /* 0: there is no such activity */
     unsigned                     damaged:1;     /* there, and of no use */
     unsigned                     whole:1;       /* nothing of the sale is missing */
+    unsigned                     broken:1;      /* .. which was so when last asked */
     unsigned                     closed:1;      /* not open, for any reason */
     unsigned                     paused:1;      /* .. and not by the operator */
     unsigned                     lost:1;        /* Redis had lost it: to be restored */
@@ -186,6 +188,7 @@ struct ngx_http_seckill_ctx_s {
     ngx_http_request_t           *request;
 
     sk_verdict_e                  verdict;
+    sk_verdict_e                  refusal;      /* of all but known buyers, SK_VERDICTS: none */
     uint64_t                      activity;     /* 0: not known yet */
     uint64_t                      user;         /* 0: not known yet */
     uint64_t                      seq;          /* 0: not accepted */
@@ -225,6 +228,9 @@ struct ngx_http_seckill_ctx_s {
     unsigned                      authorizations:2;  /* headers seen, up to 2 */
     unsigned                      body_read:1;
     unsigned                      body_too_large:1;
+    unsigned                      told:1;       /* the facts are Redis' word, just now */
+    unsigned                      remembered:1; /* the result, from before: see user.c */
+    unsigned                      stranger:1;   /* no result and no buyer: is it whole? */
     unsigned                      answered:1;   /* what the step waited for has come */
     unsigned                      failed:1;     /* .. as nothing that helps: see verdict */
 };
@@ -290,6 +296,8 @@ ngx_int_t ngx_http_seckill_facts_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 ngx_int_t ngx_http_seckill_window_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+ngx_int_t ngx_http_seckill_generation_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_auth.c */
 ngx_int_t ngx_http_seckill_identify_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
@@ -299,8 +307,11 @@ ngx_int_t ngx_http_seckill_sold_out_step(ngx_http_request_t *r,
 /* ngx_http_seckill_user.c */
 ngx_int_t ngx_http_seckill_user_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
-/* ctx->result is final: this node answers the user from memory from now on. */
+/* ctx->result is final: this node answers the user from memory for a while. */
 void ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx);
+/* The same, published to all: what is remembered and differs is replaced. */
+void ngx_http_seckill_user_published(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, uint64_t user, sk_result_t *result);
 /*
  * The user is a buyer without a result: sets ctx->queueing; 1 when the daemon is
  * to be asked.

@@ -34,6 +34,8 @@ typedef struct {
 
 
 static void ngx_http_seckill_control_keyless(ngx_http_request_t *r);
+static ngx_int_t ngx_http_seckill_refuse(ngx_http_seckill_ctx_t *ctx,
+    sk_verdict_e verdict);
 static ngx_http_seckill_freshness_e ngx_http_seckill_freshness(
     ngx_http_seckill_loc_conf_t *conf, ngx_msec_t asked, ngx_msec_t *claimed);
 static ngx_int_t ngx_http_seckill_activity_negative_locked(
@@ -133,15 +135,72 @@ ngx_http_seckill_facts_step(ngx_http_request_t *r,
         }
     }
 
-    if (!ctx->facts.known) {
-        return ngx_http_seckill_say(ctx, ctx->facts.vanished
-                                         ? SK_BUSY : SK_UNKNOWN_ACTIVITY);
+    if (!ctx->facts.known && !ctx->facts.vanished) {
+        return ngx_http_seckill_say(ctx, SK_UNKNOWN_ACTIVITY);
     }
 
-    if (ctx->facts.damaged || ctx->facts.lost) {
-        /* the log tells which; nothing is sold and nobody is told "no" */
-        return ngx_http_seckill_say(ctx, SK_BUSY);
+    if (!ctx->facts.known || ctx->facts.damaged || ctx->facts.lost) {
+        /* nothing is sold, and nobody is told "no" */
+        return ngx_http_seckill_refuse(ctx, SK_BUSY);
     }
+
+    return NGX_OK;
+}
+
+
+/* for all but those whose order this node knows: user.c finds out */
+
+static ngx_int_t
+ngx_http_seckill_refuse(ngx_http_seckill_ctx_t *ctx, sk_verdict_e verdict)
+{
+    if (!ctx->buy) {
+        return ngx_http_seckill_say(ctx, verdict);
+    }
+
+    ctx->refusal = verdict;
+
+    return NGX_OK;
+}
+
+
+/*
+ * Of which generation is the sale that a result is asked of?  A remembered
+ * order is only good for its own.  Without an answer the question goes on: what
+ * Redis says next decides.
+ */
+
+ngx_int_t
+ngx_http_seckill_generation_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t                     rc;
+    ngx_http_seckill_freshness_e  fresh;
+
+    if (ctx->answered) {
+        ctx->answered = 0;
+        ctx->told = !ctx->failed;
+        return NGX_OK;
+    }
+
+    fresh = ngx_http_seckill_zone_facts(ctx->conf, ctx->activity,
+                                        ctx->control.rev, &ctx->facts);
+
+    if (fresh == NGX_HTTP_SECKILL_MISSING) {
+        rc = ngx_http_seckill_load_wait(r, ctx, ctx->activity);
+
+        if (rc == NGX_DONE) {
+            ctx->verdict = SK_VERDICTS;
+            rc = NGX_OK;
+        }
+
+        return rc;
+    }
+
+    if (fresh == NGX_HTTP_SECKILL_AGING) {
+        ngx_http_seckill_load_again(ctx, ctx->activity);
+    }
+
+    ctx->told = 1;
 
     return NGX_OK;
 }
@@ -156,16 +215,36 @@ ngx_int_t
 ngx_http_seckill_window_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx)
 {
-    int64_t  latest;
+    int64_t                    latest;
+    ngx_http_seckill_facts_t  *facts;
 
-    if (ctx->facts.closed && !ctx->facts.settled) {
+    facts = &ctx->facts;
+
+    if (ctx->refusal != SK_VERDICTS) {
+        return NGX_OK;
+    }
+
+    if (facts->settled) {
+        /* its keys have expired, or will: the facts outlive them */
+        return facts->whole ? NGX_OK : ngx_http_seckill_refuse(ctx, SK_ENDED);
+    }
+
+    if (facts->closed && !facts->paused) {
+        return ngx_http_seckill_say(ctx, SK_CLOSED);
+    }
+
+    if (!facts->whole) {
+        return ngx_http_seckill_refuse(ctx, SK_BUSY);
+    }
+
+    if (facts->paused) {
         return ngx_http_seckill_say(ctx, SK_CLOSED);
     }
 
     latest = (int64_t) ngx_current_msec + ctx->control.clock_max
              + NGX_HTTP_SECKILL_CLOCK_SLACK;
 
-    if (latest < (int64_t) ctx->facts.start_ms) {
+    if (latest < (int64_t) facts->start_ms) {
         return ngx_http_seckill_say(ctx, SK_NOT_STARTED);
     }
 
@@ -423,6 +502,17 @@ ngx_http_seckill_zone_set_facts(ngx_http_seckill_loc_conf_t *conf,
         /* a sale is settled before it may expire: this one was lost */
         facts->vanished = !facts->known && !record->facts.settled
                           && (record->facts.known || record->facts.vanished);
+
+        if (facts->vanished || facts->damaged
+            || (facts->lost && facts->epoch == 0))
+        {
+            /* whoever has an order of this generation still has it */
+            facts->epoch = record->facts.epoch;
+            facts->rev = record->facts.rev;
+        }
+
+        facts->broken = facts->known && !facts->whole
+                        && (record->facts.whole || !record->facts.known);
 
         record->asked = asked;
         record->facts = *facts;

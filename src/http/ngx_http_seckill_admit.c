@@ -54,6 +54,13 @@ ngx_http_seckill_admit_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
             ngx_http_seckill_limit_refund(ctx);
         }
 
+        if (ctx->remembered && ctx->verdict != SK_ACCEPTED
+            && ctx->verdict != SK_LIMITED)
+        {
+            /* the order is known: Redis may have lost the buyer, or be away */
+            ctx->verdict = SK_REPEAT;
+        }
+
         /* a repeat goes on to what became of the purchase */
         return ctx->verdict == SK_REPEAT ? NGX_OK : NGX_DONE;
     }

@@ -106,7 +106,8 @@ ngx_http_seckill_answer_streams(ngx_http_seckill_ctx_t *ctx)
     }
 
     return ctx->waiter->opened || ctx->verdict == SK_SUCCESS
-           || ctx->verdict == SK_FAILED || ctx->verdict == SK_NO_RECORD;
+           || ctx->verdict == SK_FAILED || ctx->verdict == SK_NO_RECORD
+           || ctx->verdict == SK_ENDED;
 }
 
 

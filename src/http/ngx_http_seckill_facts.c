@@ -194,6 +194,9 @@ ngx_http_seckill_facts_read(ngx_seckill_call_t *call, uint64_t activity,
     facts->whole = ngx_http_seckill_facts_is(told->element[TOLD_STATUS],
                                              "whole");
 
+    ngx_cpystrn(facts->missing, (u_char *) told->element[TOLD_STATUS]->str,
+                sizeof(facts->missing));
+
     fact = told->element[TOLD_FACTS]->element;
 
     if (told->element[TOLD_FACTS]->elements >= FACTS) {

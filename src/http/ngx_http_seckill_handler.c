@@ -43,6 +43,7 @@ ngx_http_seckill_handler(ngx_http_request_t *r)
     ctx->request = r;
     ctx->state = SK_QUEUEING;
     ctx->verdict = SK_VERDICTS;
+    ctx->refusal = SK_VERDICTS;
 
     ngx_http_set_ctx(r, ctx, ngx_http_seckill_module);
 

@@ -201,6 +201,9 @@ ngx_http_seckill_hub_message(ngx_seckill_redis_t *redis, ngx_str_t *channel,
         return;
     }
 
+    /* also for whoever does not wait just now */
+    ngx_http_seckill_user_published(hub->conf, hub->activity, user, &result);
+
     hub->count++;
 
     while ((waiter = ngx_http_seckill_hub_waiter(hub, user)) != NULL) {

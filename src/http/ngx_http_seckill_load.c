@@ -31,6 +31,8 @@ static ngx_queue_t *ngx_http_seckill_load_bucket(uint64_t activity);
 static ngx_uint_t ngx_http_seckill_load_crowded(void);
 static ngx_seckill_call_t *ngx_http_seckill_load_call(
     ngx_http_seckill_load_t *load);
+static void ngx_http_seckill_load_broken(ngx_http_seckill_load_t *load,
+    ngx_http_seckill_facts_t *facts);
 static void ngx_http_seckill_load_done(ngx_seckill_call_t *call);
 
 
@@ -187,6 +189,21 @@ ngx_http_seckill_load_call(ngx_http_seckill_load_t *load)
 }
 
 
+/* once for each change: nothing is sold, and somebody has to restore it */
+
+static void
+ngx_http_seckill_load_broken(ngx_http_seckill_load_t *load,
+    ngx_http_seckill_facts_t *facts)
+{
+    if (facts->broken && !facts->damaged && !facts->settled) {
+        ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                      "seckill activity %uL is not whole in redis: %s",
+                      load->activity,
+                      facts->lost ? (u_char *) "lost" : facts->missing);
+    }
+}
+
+
 static void
 ngx_http_seckill_load_done(ngx_seckill_call_t *call)
 {
@@ -209,6 +226,7 @@ ngx_http_seckill_load_done(ngx_seckill_call_t *call)
             facts.control_rev = load->control_rev;
             ngx_http_seckill_zone_set_facts(load->conf, load->activity, &facts,
                                             load->asked);
+            ngx_http_seckill_load_broken(load, &facts);
         }
 
     } else {

@@ -5,24 +5,36 @@
  */
 
 
-#include "ngx_http_seckill.h"
+#include "ngx_http_seckill_admit.h"
+#include "ngx_http_seckill_facts.h"
 
 
 /* most buyers of an activity whose result waits to be looked up */
 #define NGX_HTTP_SECKILL_LOOKUPS  "10000"
 
 
+/* longer than any result of ours: the last byte that is asked for */
+#define NGX_HTTP_SECKILL_RESULT_LAST  511
+#define NGX_HTTP_SECKILL_RESULT_END   "511"
+
+
 /* replies of the call, in this order */
 enum {
-    RESULT_TEXT = 0,                    /* GET result */
-    RESULT_BUYER,                       /* SISMEMBER order_users */
-    RESULT_ACTIVITY                     /* EXISTS activity */
+    RESULT_TEXT = 0,                    /* the beginning of result */
+    RESULT_BUYER                        /* SISMEMBER order_users */
 };
 
 
 static ngx_int_t ngx_http_seckill_result_ask(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 static void ngx_http_seckill_result_lookup(ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_result_ask_whole(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_result_told(ngx_seckill_call_t *call);
+static sk_verdict_e ngx_http_seckill_result_without(
+    ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_facts_t *facts);
+static ngx_uint_t ngx_http_seckill_result_behind(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_facts_t *facts);
 static ngx_int_t ngx_http_seckill_result_failed(ngx_http_seckill_ctx_t *ctx);
 static ngx_seckill_call_t *ngx_http_seckill_result_call(
     ngx_http_seckill_ctx_t *ctx);
@@ -55,6 +67,11 @@ ngx_http_seckill_result_step(ngx_http_request_t *r,
         return NGX_DONE;
     }
 
+    if (ctx->stranger) {
+        ctx->stranger = 0;
+        return ngx_http_seckill_result_ask_whole(r, ctx);
+    }
+
     ctx->verdict = ctx->state;
 
     /* a request that wants to be told goes on to hold */
@@ -79,11 +96,113 @@ ngx_http_seckill_result_ask(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 }
 
 
-/* a buyer who posted again is not told "nothing was taken" */
+/*
+ * Redis knows neither a result nor the buyer.  "No purchase found" is its word
+ * only while nothing of the sale is missing: both are asked at one instant.
+ */
+
+static ngx_int_t
+ngx_http_seckill_result_ask_whole(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t            rc;
+    ngx_seckill_call_t  *call;
+
+    if (ctx->told && !ctx->facts.known && !ctx->facts.vanished) {
+        /* made-up ids do not cost a call more */
+        ctx->verdict = SK_UNKNOWN_ACTIVITY;
+        return NGX_OK;
+    }
+
+    call = ngx_http_seckill_facts_question(ctx->conf, ctx->activity, ctx->user,
+                                           ngx_http_seckill_result_told, ctx,
+                                           ngx_http_seckill_deadline(ctx));
+    if (call == NULL) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_seckill_ask(r, ctx, call);
+
+    return rc == NGX_BUSY ? ngx_http_seckill_result_failed(ctx) : rc;
+}
+
+
+static void
+ngx_http_seckill_result_told(ngx_seckill_call_t *call)
+{
+    ngx_http_seckill_ctx_t    *ctx;
+    ngx_http_seckill_facts_t   facts;
+
+    ctx = call->data;
+    ctx->answered = 1;
+
+    if (ngx_http_seckill_facts_read(call, ctx->activity, &facts) != NGX_OK) {
+        ctx->failed = 1;
+
+    } else {
+        ctx->state = ngx_http_seckill_result_without(ctx, &facts);
+    }
+
+    ngx_http_seckill_resume(ctx);
+}
+
+
+static sk_verdict_e
+ngx_http_seckill_result_without(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_facts_t *facts)
+{
+    if (!facts->known) {
+        /* a sale is settled before it may expire: another one was lost */
+        return (ctx->facts.vanished
+                || (ctx->facts.known && !ctx->facts.settled))
+               ? SK_BUSY : SK_UNKNOWN_ACTIVITY;
+    }
+
+    if (facts->damaged || facts->lost || facts->paused) {
+        return SK_BUSY;
+    }
+
+    if (!facts->whole) {
+        return facts->settled ? SK_ENDED : SK_BUSY;
+    }
+
+    if (facts->member) {
+        return SK_QUEUEING;
+    }
+
+    return ngx_http_seckill_result_behind(ctx, facts) ? SK_BUSY : SK_NO_RECORD;
+}
+
+
+/* Redis looks whole and knows less than it told this node: mark.c */
+
+static ngx_uint_t
+ngx_http_seckill_result_behind(ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_facts_t *facts)
+{
+    ngx_http_seckill_mark_t  told, mark;
+
+    told.epoch = facts->epoch;
+    told.seq = facts->seq;
+
+    ngx_http_seckill_mark_get(ctx->conf, ctx->activity, &mark);
+
+    return ngx_http_seckill_mark_behind(&told, &mark);
+}
+
+
+/*
+ * A buyer who posted again is not told "nothing was taken"; whose order is
+ * remembered hears of it.
+ */
 
 static ngx_int_t
 ngx_http_seckill_result_failed(ngx_http_seckill_ctx_t *ctx)
 {
+    if (ctx->remembered) {
+        return ngx_http_seckill_say(ctx, ctx->buy ? SK_REPEAT : SK_SUCCESS);
+    }
+
     return ngx_http_seckill_say(ctx, ctx->buy ? SK_UNKNOWN : SK_BUSY);
 }
 
@@ -92,9 +211,9 @@ static ngx_seckill_call_t *
 ngx_http_seckill_result_call(ngx_http_seckill_ctx_t *ctx)
 {
     char                 key[SK_KEY_MAX], user[SK_ID_MAX];
-    size_t               lens[3];
+    size_t               lens[4];
     ngx_int_t            rc;
-    const char          *argv[3], *prefix;
+    const char          *argv[4], *prefix;
     ngx_seckill_call_t  *call;
 
     call = ngx_seckill_call_create(ngx_http_seckill_result_done, ctx,
@@ -105,30 +224,25 @@ ngx_http_seckill_result_call(ngx_http_seckill_ctx_t *ctx)
 
     prefix = (char *) ctx->conf->prefix.data;
 
+    argv[0] = "GETRANGE";
+    lens[0] = sizeof("GETRANGE") - 1;
     argv[1] = key;
-    argv[2] = user;
-    lens[2] = sk_id_format(user, ctx->user);
-
-    argv[0] = "GET";
-    lens[0] = sizeof("GET") - 1;
     lens[1] = sk_key(key, prefix, ctx->conf->prefix.len, SK_KEY_RESULT,
                      ctx->activity, ctx->user);
-    rc = ngx_seckill_call_command(call, 2, argv, lens);
+    argv[2] = "0";
+    lens[2] = 1;
+    argv[3] = NGX_HTTP_SECKILL_RESULT_END;
+    lens[3] = sizeof(NGX_HTTP_SECKILL_RESULT_END) - 1;
+    rc = ngx_seckill_call_command(call, 4, argv, lens);
 
     if (rc == NGX_OK) {
         argv[0] = "SISMEMBER";
         lens[0] = sizeof("SISMEMBER") - 1;
         lens[1] = sk_key(key, prefix, ctx->conf->prefix.len, SK_KEY_BUYERS,
                          ctx->activity, 0);
+        argv[2] = user;
+        lens[2] = sk_id_format(user, ctx->user);
         rc = ngx_seckill_call_command(call, 3, argv, lens);
-    }
-
-    if (rc == NGX_OK) {
-        argv[0] = "EXISTS";
-        lens[0] = sizeof("EXISTS") - 1;
-        lens[1] = sk_key(key, prefix, ctx->conf->prefix.len, SK_KEY_ACTIVITY,
-                         ctx->activity, 0);
-        rc = ngx_seckill_call_command(call, 2, argv, lens);
     }
 
     if (rc != NGX_OK) {
@@ -162,17 +276,24 @@ static ngx_int_t
 ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
     ngx_seckill_call_t *call)
 {
-    redisReply  *text, *buyer, *activity;
+    redisReply   *text, *buyer;
+    sk_result_t  *result;
 
     text = call->replies[RESULT_TEXT];
     buyer = call->replies[RESULT_BUYER];
-    activity = call->replies[RESULT_ACTIVITY];
 
-    if (text->type == REDIS_REPLY_STRING) {
-        ctx->result = ngx_palloc(ctx->request->pool, sizeof(sk_result_t));
+    if (text->type != REDIS_REPLY_STRING
+        || buyer->type != REDIS_REPLY_INTEGER)
+    {
+        return NGX_ERROR;
+    }
 
-        if (ctx->result == NULL
-            || sk_result_parse(ctx->result, text->str, text->len) != 0)
+    if (text->len) {
+        result = ngx_palloc(ctx->request->pool, sizeof(sk_result_t));
+
+        if (result == NULL
+            || text->len > NGX_HTTP_SECKILL_RESULT_LAST
+            || sk_result_parse(result, text->str, text->len) != 0)
         {
             ngx_log_error(NGX_LOG_ERR, ctx->request->connection->log, 0,
                           "seckill result of user %uL in activity %uL is "
@@ -180,18 +301,17 @@ ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
             return NGX_ERROR;
         }
 
-        ctx->state = ctx->result->success ? SK_SUCCESS : SK_FAILED;
+        ctx->result = result;
+        ctx->state = result->success ? SK_SUCCESS : SK_FAILED;
         ngx_http_seckill_user_remember(ctx);
         return NGX_OK;
     }
 
-    if (buyer->type != REDIS_REPLY_INTEGER
-        || activity->type != REDIS_REPLY_INTEGER)
-    {
-        return NGX_ERROR;
-    }
+    if (ctx->remembered) {
+        ctx->state = SK_SUCCESS;
+        ngx_http_seckill_user_remember(ctx);
 
-    if (buyer->integer) {
+    } else if (buyer->integer) {
         ctx->state = SK_QUEUEING;
 
         if (ngx_http_seckill_user_overdue(ctx)) {
@@ -199,8 +319,7 @@ ngx_http_seckill_result_read(ngx_http_seckill_ctx_t *ctx,
         }
 
     } else {
-        /* "no purchase" is Redis' word only while it knows the activity */
-        ctx->state = activity->integer ? SK_NO_RECORD : SK_UNKNOWN_ACTIVITY;
+        ctx->stranger = 1;
     }
 
     return NGX_OK;

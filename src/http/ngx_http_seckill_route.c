@@ -36,6 +36,7 @@ static const ngx_http_seckill_step_pt  ngx_http_seckill_result[] = {
     ngx_http_seckill_control_step,
     ngx_http_seckill_identify_step,
     ngx_http_seckill_wish_step,
+    ngx_http_seckill_generation_step,
     ngx_http_seckill_user_step,
     ngx_http_seckill_join_step,
     ngx_http_seckill_result_step,

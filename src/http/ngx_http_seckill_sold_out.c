@@ -17,6 +17,9 @@
 /* a load that takes longer than this has died with its worker */
 #define NGX_HTTP_SECKILL_SCAN_TIMEOUT  5000
 
+/* so often a load begins again on another connection */
+#define NGX_HTTP_SECKILL_SCAN_RESTARTS  3
+
 
 typedef enum {
     NGX_HTTP_SECKILL_ON_SALE = 0,
@@ -26,11 +29,17 @@ typedef enum {
 } ngx_http_seckill_over_e;
 
 
-/* a filter being filled, page by page */
+/*
+ * A filter being filled, page by page.  A cursor is of no use to another server,
+ * and behind an address there may be another one at any time: all pages come
+ * over one connection, or the load begins again.
+ */
 typedef struct {
     ngx_http_seckill_loc_conf_t  *conf;
     uint64_t                      activity;
     uint64_t                      id;
+    uint64_t                      session;      /* the connection, 0: any */
+    ngx_uint_t                    restarts;
     char                          cursor[24];
     size_t                        cursor_len;
 } ngx_http_seckill_scan_t;
@@ -41,6 +50,7 @@ static ngx_http_seckill_over_e ngx_http_seckill_over(
 static void ngx_http_seckill_scan_start(ngx_http_seckill_ctx_t *ctx,
     uint64_t id);
 static ngx_int_t ngx_http_seckill_scan_page(ngx_http_seckill_scan_t *scan);
+static ngx_int_t ngx_http_seckill_scan_restart(ngx_http_seckill_scan_t *scan);
 static void ngx_http_seckill_scan_done(ngx_seckill_call_t *call);
 static ngx_int_t ngx_http_seckill_scan_read(ngx_http_seckill_scan_t *scan,
     ngx_seckill_call_t *call);
@@ -55,6 +65,10 @@ ngx_http_seckill_sold_out_step(ngx_http_request_t *r,
     int64_t      earliest;
     uint64_t     id;
     ngx_uint_t   ended;
+
+    if (ctx->refusal != SK_VERDICTS) {
+        return NGX_OK;
+    }
 
     earliest = (int64_t) ngx_current_msec + ctx->control.clock
                - NGX_HTTP_SECKILL_CLOCK_SLACK;
@@ -113,8 +127,15 @@ ngx_http_seckill_over(ngx_http_seckill_ctx_t *ctx, ngx_uint_t ended,
     } else if (!record->filter_off
                && (record->filter_id == 0
                    || ngx_current_msec - record->filter_claimed
-                      > NGX_HTTP_SECKILL_SCAN_TIMEOUT))
+                      > NGX_HTTP_SECKILL_SCAN_TIMEOUT)
+               && (record->filter_started == 0
+                   || (ngx_msec_int_t) (ngx_current_msec
+                                        - record->filter_started)
+                      >= (ngx_msec_int_t) ctx->conf->refresh))
     {
+        /* not with each revision of an act of many: Redis is asked meanwhile */
+        record->filter_started = ngx_current_msec;
+
         /* the pid, and a count: no two loads share an id */
         record->filter_id = ((uint64_t) ngx_pid << 32) | (uint32_t) ++next;
         record->filter_claimed = ngx_current_msec;
@@ -271,21 +292,56 @@ ngx_http_seckill_scan_page(ngx_http_seckill_scan_t *scan)
         return NGX_ERROR;
     }
 
+    call->session = scan->session;
+
     return ngx_seckill_redis_send(redis, NGX_SECKILL_READS, 0, call);
+}
+
+
+/* from the first page, wherever it runs; what was read is dropped with it */
+
+static ngx_int_t
+ngx_http_seckill_scan_restart(ngx_http_seckill_scan_t *scan)
+{
+    if (scan->restarts++ == NGX_HTTP_SECKILL_SCAN_RESTARTS) {
+        return NGX_ERROR;
+    }
+
+    scan->session = 0;
+    scan->cursor[0] = '0';
+    scan->cursor_len = 1;
+
+    return ngx_http_seckill_scan_page(scan);
 }
 
 
 static void
 ngx_http_seckill_scan_done(ngx_seckill_call_t *call)
 {
+    ngx_int_t                 rc;
     ngx_http_seckill_scan_t  *scan;
 
     scan = call->data;
+    rc = NGX_BUSY;
 
-    if (call->end != NGX_SECKILL_ANSWERED
-        || ngx_http_seckill_scan_read(scan, call) != NGX_AGAIN
-        || ngx_http_seckill_scan_page(scan) != NGX_OK)
-    {
+    if (call->end == NGX_SECKILL_ANSWERED) {
+        rc = ngx_http_seckill_scan_read(scan, call);
+
+        if (rc != NGX_AGAIN) {
+            ngx_free(scan);
+            return;
+        }
+
+        scan->session = call->session;
+        rc = ngx_http_seckill_scan_page(scan);
+    }
+
+    if (rc == NGX_BUSY) {
+        rc = ngx_http_seckill_scan_restart(scan);
+    }
+
+    if (rc != NGX_OK) {
+        /* the claim runs out, then the next request tries again */
         ngx_free(scan);
     }
 }

@@ -23,6 +23,7 @@ typedef struct {
     ngx_http_seckill_run_t       buyers;    /* the filter */
     uint64_t                     filter_id; /* of the load that fills it */
     ngx_msec_t                   filter_claimed;
+    ngx_msec_t                   filter_started;    /* the last load, 0: none */
 
     ngx_http_seckill_mark_t      mark;
 

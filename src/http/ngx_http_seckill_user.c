@@ -15,25 +15,49 @@
 /* a result that is missing for so many milliseconds is looked up in MySQL */
 #define NGX_HTTP_SECKILL_OVERDUE  3000
 
+/* an order is remembered for so many milliseconds, then Redis is asked again */
+#define NGX_HTTP_SECKILL_REMEMBER  60000
+
 /* which limit of a user */
 #define NGX_HTTP_SECKILL_LIMIT_BUY     0
 #define NGX_HTTP_SECKILL_LIMIT_RESULT  1
 #define NGX_HTTP_SECKILL_LIMITS        2
 
 
+/* how good an order is that this node remembers */
+typedef enum {
+    NGX_HTTP_SECKILL_NO_ORDER = 0,
+    NGX_HTTP_SECKILL_OLD_ORDER,         /* good, where Redis knows no other */
+    NGX_HTTP_SECKILL_ORDER
+} ngx_http_seckill_order_e;
+
+
 /* 128 bytes, a slot of the slab */
 typedef struct {
     ngx_http_seckill_record_t    record;
     uint32_t                     until[NGX_HTTP_SECKILL_LIMITS];
-    uint32_t                     queueing;      /* since when we hear so, 0: not */
-    uint32_t                     looked_up;     /* when the daemon was asked */
+    union {
+        struct {                                /* without an order */
+            uint32_t             queueing;      /* since when we hear so, 0: not */
+            uint32_t             looked_up;     /* when the daemon was asked */
+        } wait;
+        struct {                                /* with one: as of when it is */
+            uint16_t             epoch;         /* the lower half is enough */
+            uint16_t             rev;
+            uint32_t             asked;
+        } order;
+    } of;
     uint64_t                     order_no[2];   /* 16 digits each */
     uint64_t                     order_id;      /* 0: no order that we know of */
 } ngx_http_seckill_user_t;
 
 
-static ngx_uint_t ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
-    ngx_http_seckill_user_t *user, sk_result_t *result);
+static ngx_http_seckill_order_e ngx_http_seckill_user_ordered(
+    ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_user_t *user,
+    sk_result_t *result);
+static ngx_int_t ngx_http_seckill_user_order(sk_result_t *result,
+    uint64_t *order_no);
+static uint16_t ngx_http_seckill_user_rev(uint64_t rev);
 static sk_limit_t ngx_http_seckill_user_limit(ngx_http_seckill_ctx_t *ctx);
 static ngx_msec_t ngx_http_seckill_user_limit_locked(
     ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_user_t *user);
@@ -44,21 +68,26 @@ static ngx_http_seckill_user_t *ngx_http_seckill_user_locked(
 
 
 /*
- * A user whose order this node knows is answered at once: an order is final.
- * Everybody else is charged.
+ * A user whose order this node knows is answered at once.  Everybody else is
+ * charged, and hears the refusal of all where there is one.
+ *
+ * An order is of one epoch.  Within it Redis may come to know another one: when
+ * MySQL lost a commit and the purchase was replayed, which raises rev.  So with
+ * another rev, and from time to time, Redis is asked; where it knows nothing of
+ * the user, be it that it lost data or that it is away, the order stays true.
  */
 
 ngx_int_t
 ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
-    ngx_msec_t                left;
-    ngx_uint_t                ordered;
-    sk_result_t               result;
-    ngx_http_seckill_shm_t   *shm;
-    ngx_http_seckill_user_t  *user;
+    ngx_msec_t                 left;
+    sk_result_t                result;
+    ngx_http_seckill_shm_t    *shm;
+    ngx_http_seckill_user_t   *user;
+    ngx_http_seckill_order_e   ordered;
 
     left = 0;
-    ordered = 0;
+    ordered = NGX_HTTP_SECKILL_NO_ORDER;
     ngx_memzero(&result, sizeof(sk_result_t));
 
     ctx->limit = ngx_http_seckill_user_limit(ctx);
@@ -70,14 +99,14 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     if (user) {
         ordered = ngx_http_seckill_user_ordered(ctx, user, &result);
 
-        if (!ordered) {
+        if (ordered != NGX_HTTP_SECKILL_ORDER && ctx->refusal == SK_VERDICTS) {
             left = ngx_http_seckill_user_limit_locked(ctx, user);
         }
     }
 
     ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
 
-    if (ordered) {
+    if (ordered != NGX_HTTP_SECKILL_NO_ORDER) {
         ctx->result = ngx_palloc(r->pool, sizeof(sk_result_t));
         if (ctx->result == NULL) {
             return NGX_ERROR;
@@ -85,8 +114,17 @@ ngx_http_seckill_user_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 
         *ctx->result = result;
         ctx->state = SK_SUCCESS;
+        ctx->remembered = 1;
+    }
 
+    if (ordered == NGX_HTTP_SECKILL_ORDER
+        || (ctx->remembered && ctx->refusal != SK_VERDICTS))
+    {
         return ngx_http_seckill_say(ctx, ctx->buy ? SK_REPEAT : SK_SUCCESS);
+    }
+
+    if (ctx->refusal != SK_VERDICTS) {
+        return ngx_http_seckill_say(ctx, ctx->refusal);
     }
 
     if (left && ctx->buy && ctx->conf->limit_dry_run) {
@@ -162,17 +200,13 @@ ngx_http_seckill_user_limit_locked(ngx_http_seckill_ctx_t *ctx,
 void
 ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx)
 {
-    u_char                   *no;
-    ngx_int_t                 head, tail;
+    uint64_t                  order_no[2];
     ngx_http_seckill_shm_t   *shm;
     ngx_http_seckill_user_t  *user;
 
-    no = (u_char *) ctx->result->order_no;
-
-    head = ngx_atoi(no, SK_ORDER_NO_LEN / 2);
-    tail = ngx_atoi(no + SK_ORDER_NO_LEN / 2, SK_ORDER_NO_LEN / 2);
-
-    if (!ctx->result->success || head == NGX_ERROR || tail == NGX_ERROR) {
+    if (!ctx->result->success || ctx->facts.epoch == 0
+        || ngx_http_seckill_user_order(ctx->result, order_no) != NGX_OK)
+    {
         return;
     }
 
@@ -182,11 +216,87 @@ ngx_http_seckill_user_remember(ngx_http_seckill_ctx_t *ctx)
 
     if (user) {
         user->order_id = ctx->result->order_id;
-        user->order_no[0] = (uint64_t) head;
-        user->order_no[1] = (uint64_t) tail;
+        user->order_no[0] = order_no[0];
+        user->order_no[1] = order_no[1];
+
+        /* the facts are from before Redis was asked: never too new */
+        user->of.order.epoch = (uint16_t) ctx->facts.epoch;
+        user->of.order.rev = ngx_http_seckill_user_rev(ctx->facts.rev);
+        user->of.order.asked = (uint32_t) ngx_current_msec;
     }
 
     ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
+}
+
+
+void
+ngx_http_seckill_user_published(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, uint64_t user_id, sk_result_t *result)
+{
+    uint64_t                  order_no[2];
+    ngx_uint_t                good;
+    ngx_http_seckill_key_t    key;
+    ngx_http_seckill_shm_t   *shm;
+    ngx_http_seckill_user_t  *user;
+
+    good = result->success
+           && ngx_http_seckill_user_order(result, order_no) == NGX_OK;
+
+    ngx_http_seckill_key_set(&key, conf->source, activity, user_id);
+
+    shm = ngx_http_seckill_zone_lock(conf->shm_zone);
+
+    /* nobody asked for the others: they take no room */
+
+    user = (ngx_http_seckill_user_t *)
+           ngx_http_seckill_record_find_locked(
+               &shm->tables[NGX_HTTP_SECKILL_USERS], &key);
+
+    if (user && user->order_id) {
+
+        if (good) {
+            user->order_id = result->order_id;
+            user->order_no[0] = order_no[0];
+            user->order_no[1] = order_no[1];
+
+        } else {
+            user->order_id = 0;
+            ngx_memzero(&user->of, sizeof(user->of));
+        }
+    }
+
+    ngx_http_seckill_zone_unlock(conf->shm_zone);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_user_order(sk_result_t *result, uint64_t *order_no)
+{
+    u_char     *no;
+    ngx_int_t   head, tail;
+
+    no = (u_char *) result->order_no;
+
+    head = ngx_atoi(no, SK_ORDER_NO_LEN / 2);
+    tail = ngx_atoi(no + SK_ORDER_NO_LEN / 2, SK_ORDER_NO_LEN / 2);
+
+    if (head == NGX_ERROR || tail == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    order_no[0] = (uint64_t) head;
+    order_no[1] = (uint64_t) tail;
+
+    return NGX_OK;
+}
+
+
+/* a revision may be a count or a time: every bit of it reaches the 16 */
+
+static uint16_t
+ngx_http_seckill_user_rev(uint64_t rev)
+{
+    return (uint16_t) (rev * 0x9e3779b97f4a7c15ULL >> 48);
 }
 
 
@@ -207,20 +317,22 @@ ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx)
 
     user = ngx_http_seckill_user_locked(ctx, shm);
 
-    if (user && user->queueing == 0) {
-        user->queueing = now;
-        user->looked_up = now;
+    /* with an order it does not wait: the room is that of the order */
 
-    } else if (user
-               && now - user->queueing > NGX_HTTP_SECKILL_OVERDUE
-               && now - user->looked_up > NGX_HTTP_SECKILL_OVERDUE)
-    {
-        user->looked_up = now;
-        overdue = 1;
-    }
+    if (user && user->order_id == 0) {
 
-    if (user) {
-        ctx->queueing = user->queueing;
+        if (user->of.wait.queueing == 0) {
+            user->of.wait.queueing = now;
+            user->of.wait.looked_up = now;
+
+        } else if (now - user->of.wait.queueing > NGX_HTTP_SECKILL_OVERDUE
+                   && now - user->of.wait.looked_up > NGX_HTTP_SECKILL_OVERDUE)
+        {
+            user->of.wait.looked_up = now;
+            overdue = 1;
+        }
+
+        ctx->queueing = user->of.wait.queueing;
     }
 
     ngx_http_seckill_zone_unlock(ctx->conf->shm_zone);
@@ -229,12 +341,21 @@ ngx_http_seckill_user_overdue(ngx_http_seckill_ctx_t *ctx)
 }
 
 
-static ngx_uint_t
+static ngx_http_seckill_order_e
 ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
     ngx_http_seckill_user_t *user, sk_result_t *result)
 {
     if (user->order_id == 0) {
-        return 0;
+        return NGX_HTTP_SECKILL_NO_ORDER;
+    }
+
+    if (user->of.order.epoch != (uint16_t) ctx->facts.epoch
+        && (ctx->buy || ctx->told || ctx->facts.epoch))
+    {
+        /* of another sale, or of none that Redis still knows */
+        user->order_id = 0;
+        ngx_memzero(&user->of, sizeof(user->of));
+        return NGX_HTTP_SECKILL_NO_ORDER;
     }
 
     result->success = 1;
@@ -242,7 +363,14 @@ ngx_http_seckill_user_ordered(ngx_http_seckill_ctx_t *ctx,
     (void) ngx_sprintf((u_char *) result->order_no, "%016uL%016uL",
                        user->order_no[0], user->order_no[1]);
 
-    return 1;
+    if (user->of.order.rev != ngx_http_seckill_user_rev(ctx->facts.rev)
+        || (uint32_t) ngx_current_msec - user->of.order.asked
+           > NGX_HTTP_SECKILL_REMEMBER)
+    {
+        return NGX_HTTP_SECKILL_OLD_ORDER;
+    }
+
+    return NGX_HTTP_SECKILL_ORDER;
 }
 
 

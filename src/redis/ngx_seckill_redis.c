@@ -16,6 +16,8 @@ static ngx_seckill_redis_t *ngx_seckill_redis_find(
 static ngx_uint_t ngx_seckill_redis_same(ngx_str_t *a, ngx_str_t *b);
 static ngx_uint_t ngx_seckill_redis_same_tls(ngx_seckill_redis_tls_t *a,
     ngx_seckill_redis_tls_t *b);
+static ngx_uint_t ngx_seckill_redis_session(ngx_seckill_redis_t *redis,
+    uint64_t session);
 static void ngx_seckill_redis_close(ngx_seckill_redis_t *redis);
 
 
@@ -170,6 +172,26 @@ ngx_seckill_redis_copy(ngx_str_t *dst, ngx_str_t *src)
 }
 
 
+/* the connection of that session; their number: it has gone */
+
+static ngx_uint_t
+ngx_seckill_redis_session(ngx_seckill_redis_t *redis, uint64_t session)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < redis->nconns; i++) {
+        if (redis->conns[i].session == session
+            && redis->conns[i].state == NGX_SECKILL_CONN_READY
+            && !redis->conns[i].leaving)
+        {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
 ngx_int_t
 ngx_seckill_redis_send(ngx_seckill_redis_t *redis, ngx_seckill_lane_e lane,
     ngx_uint_t hash, ngx_seckill_call_t *call)
@@ -183,7 +205,15 @@ ngx_seckill_redis_send(ngx_seckill_redis_t *redis, ngx_seckill_lane_e lane,
 
     half = redis->nconns / 2;
 
-    if (half == 0) {
+    if (call->session) {
+        i = ngx_seckill_redis_session(redis, call->session);
+
+        if (i == redis->nconns) {
+            ngx_seckill_call_free(call);
+            return NGX_BUSY;
+        }
+
+    } else if (half == 0) {
         i = 0;
 
     } else if (lane == NGX_SECKILL_PURCHASES) {

@@ -122,6 +122,12 @@ struct ngx_seckill_call_s {
     void                       *data;
     ngx_msec_t                  deadline;           /* in ngx_current_msec */
 
+    /*
+     * Of the connection that answered.  A new call with it runs there or not at
+     * all: a cursor is of no use to another server.  0: any connection.
+     */
+    uint64_t                    session;
+
     /* the answer, valid in done() only */
     ngx_seckill_end_e           end;
     redisReply                 *replies[NGX_SECKILL_CALL_REPLIES];

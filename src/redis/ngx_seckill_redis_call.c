@@ -280,6 +280,37 @@ ngx_seckill_redis_call_end_all(ngx_seckill_redis_t *redis, ngx_queue_t *queue,
 }
 
 
+/*
+ * The connection has gone and the calls that wait go on with the next one: but
+ * for those that only make sense where they were meant to run.
+ */
+
+void
+ngx_seckill_redis_call_end_bound(ngx_seckill_redis_t *redis, ngx_queue_t *queue,
+    const char *error)
+{
+    ngx_queue_t          bound, *q, *next;
+    ngx_seckill_call_t  *call;
+
+    ngx_queue_init(&bound);
+
+    for (q = ngx_queue_head(queue); q != ngx_queue_sentinel(queue); q = next) {
+        next = ngx_queue_next(q);
+        call = ngx_queue_data(q, ngx_seckill_call_t, queue);
+
+        /* the next server may not have the script either */
+        call->resent = 0;
+
+        if (call->session) {
+            ngx_queue_remove(q);
+            ngx_queue_insert_tail(&bound, q);
+        }
+    }
+
+    ngx_seckill_redis_call_end_all(redis, &bound, NGX_SECKILL_NOT_RUN, error);
+}
+
+
 void
 ngx_seckill_redis_call_reply(ngx_seckill_redis_conn_t *conn, redisReply *reply)
 {
@@ -349,6 +380,7 @@ ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
             ngx_seckill_redis_right_node(conn);
         }
 
+        call->session = conn->session;
         ngx_seckill_redis_call_end(redis, call, NGX_SECKILL_ANSWERED, NULL);
         return;
     }

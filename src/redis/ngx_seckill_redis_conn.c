@@ -303,9 +303,12 @@ ngx_seckill_redis_conn_ready(ngx_seckill_redis_conn_t *conn)
 {
     ngx_seckill_redis_t  *redis;
 
+    static uint64_t  session;
+
     redis = conn->redis;
 
     conn->state = NGX_SECKILL_CONN_READY;
+    conn->session = ++session;
     ngx_seckill_redis_endpoint_good(conn);
 
     if (conn->timer.timer_set) {
@@ -365,6 +368,7 @@ ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn, const char *reason)
         ngx_add_timer(&conn->timer, 0);
         ngx_seckill_redis_call_end_all(redis, &conn->sent, NGX_SECKILL_UNKNOWN,
                                        reason);
+        ngx_seckill_redis_call_end_bound(redis, &conn->waiting, reason);
         return;
     }
 
@@ -390,6 +394,7 @@ ngx_seckill_redis_conn_fail(ngx_seckill_redis_conn_t *conn, const char *reason)
 
     ngx_seckill_redis_call_end_all(redis, &conn->sent, NGX_SECKILL_UNKNOWN,
                                    reason);
+    ngx_seckill_redis_call_end_bound(redis, &conn->waiting, reason);
 
     if (!ngx_seckill_redis_conn_open(conn) || redis->closing
         || !conn->timer.timer_set)

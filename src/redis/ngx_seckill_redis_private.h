@@ -67,6 +67,7 @@ struct ngx_seckill_redis_conn_s {
 
     ngx_msec_t                  delay;      /* of the next back-off */
     ngx_uint_t                  failures;   /* in a row, since the last good answer */
+    uint64_t                    session;    /* another one with each connect */
     const sk_script_t          *loading;    /* the script that is on its way */
     unsigned                    subscriber:1;
     unsigned                    leaving:1;  /* sends nothing new, then closes */
@@ -239,6 +240,10 @@ void ngx_seckill_redis_call_end(ngx_seckill_redis_t *redis,
 /* Ends all calls of a queue. */
 void ngx_seckill_redis_call_end_all(ngx_seckill_redis_t *redis,
     ngx_queue_t *queue, ngx_seckill_end_e end, const char *error);
+
+/* Ends the calls of a queue that must not run on another connection. */
+void ngx_seckill_redis_call_end_bound(ngx_seckill_redis_t *redis,
+    ngx_queue_t *queue, const char *error);
 
 /* What Redis means by an error reply, and its kind. */
 ngx_seckill_error_e ngx_seckill_redis_error(const redisReply *reply,

@@ -67,6 +67,11 @@ $redis->rename('away', $stock);
 $redis->rename($orders, 'away');
 is(status(), 'orders', 'F-D1: no stream');
 $redis->rename('away', $orders);
+$redis->hset($facts, seq => 0, buyers_extra => 0);
+$redis->rename($orders, 'away');
+is(status(), 'whole', 'a stream comes with the first purchase, where there was none');
+$redis->rename('away', $orders);
+$redis->hset($facts, seq => 3);
 
 $redis->srem($buyers, 7);
 is(status(), 'order_users', 'F-D1: one buyer is missing');
