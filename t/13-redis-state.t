@@ -120,7 +120,7 @@ CONFIG GET maxmemory => maxmemory 0
 === TEST 5: a user with the documented rights only (A27)
 --- sale: 1001 stock=10
 --- redis
-ACL SETUSER shop reset on ">p@ss:w/o#r%d 1" ~seckill:* +hmget +hlen +hstrlen +type +getrange +get +sismember +exists +time +evalsha +script|load +select +scard +xlen +sadd +xadd +decrby +hset +hsetnx +sscan
+ACL SETUSER shop reset on ">p@ss:w/o#r%d 1" ~seckill:* +hmget +hlen +hstrlen +type +getrange +get +sismember +exists +time +evalsha +script|load +select +scard +xlen +sadd +srem +xadd +decrby +hset +hsetnx +sscan
 --- seckill eval
 ::write_key('shop.password', "p\@ss:w/o#r%d 1\n");
 "seckill_redis \$TEST_NGINX_REDIS user=shop password_file=\$TEST_NGINX_DIR/shop.password;\nseckill_limit off;\n"
@@ -178,3 +178,55 @@ GET seckill:stock:{1001} => 10
 [200, 503, 503]
 --- response_body_like eval
 [qr/"running"/, qr/"code":50302,/, qr/"code":50302,/]
+
+
+
+=== TEST 8: F-E1: a stream at its last id takes nothing: busy, and nothing was taken, nor the limit
+--- sale: 1001 stock=10
+--- seckill
+    seckill_limit rate=1r/m;
+--- redis
+XADD seckill:orders:{1001} 18446744073709551615-18446744073709551615 v 1
+--- request eval
+["POST /seckill/1001", "POST /seckill/1001", "GET /seckill/result/1001"]
+--- more_headers eval
+[($::Alice) x 3]
+--- error_code eval
+[503, 503, 200]
+--- response_body_like eval
+[qr/"code":50302,/, qr/"code":50302,/, qr/"code":40006,/]
+--- after eval
+[undef, sub {
+    Test::More::cmp_ok(::log_count(qr/\[error\].*seckill purchases of activity 1001: orders takes no purchase: /),
+                       '>=', 1, 'the log names it');
+}]
+--- redis_check
+GET seckill:stock:{1001} => 10
+SCARD seckill:order_users:{1001} => 0
+HGET seckill:activity:{1001} seq => 0
+HGET seckill:activity:{1001} state => open
+
+
+
+=== TEST 9: F-D1: lost buyers pause the sale, and the log says so
+--- sale: 1001 stock=10
+--- seckill
+    seckill_limit off;
+--- request eval
+["POST /seckill/1001", "POST /seckill/1001"]
+--- more_headers eval
+[$::Alice, $::Bob]
+--- after eval
+[sub {
+    ::redis('HSET', 'seckill:activity:{1001}', 'buyers_extra', '0');
+    ::redis('DEL', 'seckill:order_users:{1001}');
+}, sub {
+    Test::More::is(::log_count(qr/activity 1001: paused: order_users holds 0 buyers, 1 are missing/), 1, 'an alarm');
+}]
+--- error_code eval
+[200, 503]
+--- response_body_like eval
+[qr/"code":0,/, qr/"code":5030[23],/]
+--- redis_check
+GET seckill:stock:{1001} => 9
+HGET seckill:activity:{1001} state => paused

@@ -11,12 +11,13 @@
 
 
 /*
- * EVALSHA, sha, number of keys, keys, activity, then four per purchase, and the
- * mark; with a limit of the cluster one key more per purchase, and two arguments
+ * EVALSHA, sha, number of keys, keys, activity, how much of what follows, then
+ * four per purchase, and the mark; with a limit of the cluster one key more per
+ * purchase, and two arguments
  */
 #define NGX_HTTP_SECKILL_ADMIT_KEYS  5
 #define NGX_HTTP_SECKILL_ADMIT_ARGS                                           \
-    (3 + NGX_HTTP_SECKILL_ADMIT_KEYS + 1 + 5 * NGX_HTTP_SECKILL_BATCH_MAX + 4)
+    (3 + NGX_HTTP_SECKILL_ADMIT_KEYS + 4 + 5 * NGX_HTTP_SECKILL_BATCH_MAX + 4)
 
 
 /* a call of admit.lua while it is put together */
@@ -27,7 +28,7 @@ typedef struct {
     size_t                        lens[NGX_HTTP_SECKILL_ADMIT_ARGS];
     char                          keys[NGX_HTTP_SECKILL_ADMIT_KEYS
                                        + NGX_HTTP_SECKILL_BATCH_MAX][SK_KEY_MAX];
-    char                          numbers[6 + 2 * NGX_HTTP_SECKILL_BATCH_MAX]
+    char                          numbers[7 + 2 * NGX_HTTP_SECKILL_BATCH_MAX]
                                          [SK_ID_MAX];
 } ngx_http_seckill_command_t;
 
@@ -44,6 +45,8 @@ static void ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
     ngx_http_seckill_command_t *command);
 static void ngx_http_seckill_admit_told(ngx_http_seckill_batch_t *batch,
     uint64_t epoch, uint64_t seq);
+static void ngx_http_seckill_admit_trouble(ngx_http_seckill_batch_t *batch,
+    const char *text);
 
 
 ngx_seckill_call_t *
@@ -178,6 +181,10 @@ ngx_http_seckill_admit_purchases(ngx_http_seckill_batch_t *batch,
     ngx_http_seckill_ctx_t  *ctx;
 
     ngx_http_seckill_arg_number(command, batch->lane->activity);
+    ngx_http_seckill_arg_number(command, batch->n);
+    ngx_http_seckill_arg(command, batch->mark.epoch ? "2" : "0", 1);
+    ngx_http_seckill_arg(command,
+                         ngx_http_seckill_admit_limits(batch) ? "2" : "0", 1);
 
     for (i = 0; i < batch->n; i++) {
         ctx = batch->requests[i];
@@ -224,6 +231,26 @@ ngx_http_seckill_admit_told(ngx_http_seckill_batch_t *batch, uint64_t epoch,
 }
 
 
+/* the answer stands, but something is wrong: an alarm, and not one per batch */
+
+static void
+ngx_http_seckill_admit_trouble(ngx_http_seckill_batch_t *batch,
+    const char *text)
+{
+    static time_t  said;
+
+    if (said == ngx_time()) {
+        return;
+    }
+
+    said = ngx_time();
+
+    ngx_log_error(NGX_LOG_ERR, ngx_cycle->log, 0,
+                  "seckill purchases of activity %uL: %s",
+                  batch->lane->activity, text);
+}
+
+
 ngx_int_t
 ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
     redisReply *reply)
@@ -234,7 +261,11 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
     sk_verdict_e             verdict;
     ngx_http_seckill_ctx_t  *ctx;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 6) {
+    if (reply->type != REDIS_REPLY_ARRAY
+        || (reply->elements != 6
+            && (reply->elements != 7
+                || reply->element[6]->type != REDIS_REPLY_STRING)))
+    {
         return NGX_ERROR;
     }
 
@@ -267,6 +298,10 @@ ngx_http_seckill_admit_verdicts(ngx_http_seckill_batch_t *batch,
         if (verdict == SK_ACCEPTED && seq-- == 0) {
             return NGX_ERROR;
         }
+    }
+
+    if (reply->elements == 7) {
+        ngx_http_seckill_admit_trouble(batch, reply->element[6]->str);
     }
 
     ngx_http_seckill_admit_told(batch, (uint64_t) reply->element[1]->integer,

@@ -50,6 +50,7 @@ typedef enum {
 
 /* endings of calls as they are counted: the rows of the table of errors, then */
 #define NGX_SECKILL_KIND_ERRORS    16
+#define NGX_SECKILL_KIND_NOPERM    6                                 /* its row */
 #define NGX_SECKILL_KIND_OTHER     (NGX_SECKILL_KIND_ERRORS)        /* an error without a row */
 #define NGX_SECKILL_KIND_LOST      (NGX_SECKILL_KIND_ERRORS + 1)    /* sent, and no answer */
 #define NGX_SECKILL_KIND_NOT_SENT  (NGX_SECKILL_KIND_ERRORS + 2)

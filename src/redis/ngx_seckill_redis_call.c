@@ -16,6 +16,7 @@ static void ngx_seckill_redis_script_loaded(ngx_seckill_call_t *call);
 static void ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
     ngx_seckill_call_t *call);
 static void ngx_seckill_redis_call_drop_replies(ngx_seckill_call_t *call);
+static ngx_uint_t ngx_seckill_redis_denied(const char *text);
 
 
 static ngx_seckill_redis_count_t  *ngx_seckill_redis_counts;
@@ -61,6 +62,11 @@ ngx_seckill_redis_error(const redisReply *reply, ngx_uint_t *kind)
     wrapped = (ngx_strncmp(reply->str, "ERR Error running script",
                            sizeof("ERR Error running script") - 1) == 0);
 
+    if (ngx_seckill_redis_denied(reply->str)) {
+        *kind = NGX_SECKILL_KIND_NOPERM;
+        return NGX_SECKILL_ERROR_REFUSED;
+    }
+
     for (i = 0; i < NGX_SECKILL_KIND_ERRORS; i++) {
         word = ngx_seckill_redis_errors[i].word;
         len = ngx_seckill_redis_errors[i].len;
@@ -78,6 +84,20 @@ ngx_seckill_redis_error(const redisReply *reply, ngx_uint_t *kind)
     *kind = NGX_SECKILL_KIND_OTHER;
 
     return NGX_SECKILL_ERROR_OTHER;
+}
+
+
+/*
+ * What a script hears of a right that is missing: no release has a word of its
+ * own for that.  Our scripts prove their rights before they write.
+ */
+
+static ngx_uint_t
+ngx_seckill_redis_denied(const char *text)
+{
+    return ngx_strncmp(text, "ERR ", 4) == 0
+           && (strstr(text, "user executing the script") != NULL
+               || strstr(text, "o permissions to ") != NULL);
 }
 
 

@@ -30,5 +30,5 @@ SK_VERDICT(NOT_FOUND,           0,  40400,  404, 404, "not_found",        "地�
 SK_VERDICT(METHOD,              0,  40500,  405, 405, "method",           "请求方法不支持",           "method not allowed")
 SK_VERDICT(TOO_LARGE,           0,  41300,  413, 413, "too_large",        "请求体过大",               "request body too large")
 SK_VERDICT(UNKNOWN,             0,  50301,  503, 503, "unknown",          "系统繁忙，请查询结果",     "please check the result")
-SK_VERDICT(BUSY,                0,  50302,  503, 503, "busy",             "系统繁忙，请稍后再试",     "please try again")
+SK_VERDICT(BUSY,              '0',  50302,  503, 503, "busy",             "系统繁忙，请稍后再试",     "please try again")
 SK_VERDICT(CLOSED,            '7',  50303,  503, 503, "closed",           "活动太火爆，请稍后再试",   "closed for now")

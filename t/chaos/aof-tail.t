@@ -52,7 +52,7 @@ sub record {
     $redis->set($stock, 10);
     $redis->xgroup('CREATE', $orders, 'seckilld', 0, 'MKSTREAM');
     my $admit = script('admit');
-    $redis->eval($admit, 5, $facts, $stock, $buyers, $orders, $eligible, $id, 1, 1, 'req', '');
+    $redis->eval($admit, 5, $facts, $stock, $buyers, $orders, $eligible, $id, 1, 0, 0, 1, 1, 'req', '');
     $redis->xreadgroup('GROUP', 'seckilld', 'test-1', 'STREAMS', $orders, '>');
 
     my ($file) = glob "$server->{dir}/appendonlydir/*.incr.aof";
@@ -117,7 +117,7 @@ require Redis;
 
 all_or_nothing('a batch of purchases', record(sub {
     my ($redis, $admit) = @_;
-    $redis->eval($admit, 5, $facts, $stock, $buyers, $orders, $eligible, $id,
+    $redis->eval($admit, 5, $facts, $stock, $buyers, $orders, $eligible, $id, 3, 0, 0,
                  2, 1, 'req', '', 1, 1, 'req', '', 3, 2, 'req', 'sku');
 }));
 

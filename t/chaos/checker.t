@@ -79,9 +79,9 @@ sub sabotage {
 sabotage('no test for repeats', 'call("SADD", buyers, user) == 0', 'call("SADD", buyers, user) == 2',
          'P2 twice');
 sabotage('ten units too many', 'quantity > left then', 'quantity > left + 10 then', 'P2 dead');
-sabotage('nothing is queued', 'call("XADD", orders, "*"', 'call("EXISTS", orders, "*"', 'P2 lost', 'units',
+sabotage('nothing is queued', 'pcall("XADD", orders, "*"', 'tostring("1-1", orders, "*"', 'P2 lost', 'units',
          'buyers');
-sabotage('no unit is taken', 'call("DECRBY", stock, taken)', 'call("GET", stock)', 'units');
+sabotage('no unit is taken', 'pcall("DECRBY", stock, taken)', 'left', 'units');
 sabotage('sold out is said early', 'quantity > left then', 'quantity > left - 40 then', 'P5 sold out');
 sabotage('the end comes early', 'now_ms >= end_ms then', 'seq >= 50 then', 'P5 window');
 sabotage('strangers are called buyers', 'verdict = SOLD_OUT', 'verdict = REPEAT', 'P5 repeat');

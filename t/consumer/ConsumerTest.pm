@@ -118,8 +118,9 @@ sub preheat {
         state => 'open', max_quantity => 10, eligible => 0, epoch => $args{epoch} // 1, rev => 1,
         seq => $args{seq} // 0);
     $redis->set($self->key(stock => $id), $args{units});
-    $redis->xgroup('CREATE', $self->key(orders => $id), 'seckilld', 0, 'MKSTREAM')
-        if $args{group};
+    # a sale has its stream from the start; without a group it was put up by hand
+    $redis->xgroup('CREATE', $self->key(orders => $id), 'seckilld', 0, 'MKSTREAM');
+    $redis->xgroup('DESTROY', $self->key(orders => $id), 'seckilld') if !$args{group};
     return;
 }
 
@@ -137,7 +138,7 @@ sub buy {
     while (my @part = splice @args, 0, 4 * 256) {
         my $reply = $self->redis->eval($self->_admit, 5,
             (map { $self->key($_ => $id) } qw(activity stock order_users orders eligible)),
-            $id, @part);
+            $id, @part / 4, 0, 0, @part);
         $verdicts .= $reply->[5];
     }
 

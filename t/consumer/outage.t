@@ -38,7 +38,7 @@ sub log_count {
     $c->{redis}{client} = $c->t->redis_client($c->{redis});
     $c->t->wait_log($c->{daemon}, qr/unavailable.*server=mysql/);
     $c->preheat(1, units => 990, seq => 10);
-    $c->redis->restore($key, 0, $saved);
+    $c->redis->restore($key, 0, $saved, 'REPLACE');
     sleep 1;
     is($c->pending(1) // 0, 0, 'nothing is read while MySQL is down');
 

@@ -38,7 +38,7 @@ sub buy {
     my @args = map { ref $_ ? ($_->[0], $_->[1], 'req', '') : ($_, 1, 'req', '') } @users;
     my @keys = map { $self->key($_, $id) } qw(activity stock order_users orders eligible);
 
-    return $self->redis->eval($self->{admit}, scalar @keys, @keys, $id, @args)->[5];
+    return $self->redis->eval($self->{admit}, scalar @keys, @keys, $id, scalar @users, 0, 0, @args)->[5];
 }
 
 # The entries of a stream, oldest first: { id => .., user => .., ... }.

@@ -291,7 +291,7 @@ $fact->(start_ms => 1_000_000_000_000)->();
 broken('rate', 'warning', sub { }, sub { });
 my $admit = do { local (@ARGV, $/) = $t->root . '/lua/admit.lua'; <> };
 $redis->eval($admit, 5, (map { $key->($_) } qw(activity stock order_users orders eligible)),
-    $id, map { ($_, 1, "r$_", '') } 1 .. 100);
+    $id, 100, 0, 0, map { ($_, 1, "r$_", '') } 1 .. 100);
 $t->wait_for(sub { $c->column('SELECT COUNT(*) FROM seckill_orders') == 100 }, 10, 'orders');
 {
     my ($exit, $found, $json) = look($id);

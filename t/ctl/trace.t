@@ -17,7 +17,7 @@ sub buy {
     my @keys = map { $c->key($_, $id) } qw(activity stock order_users orders eligible);
     open my $fh, '<:raw', $c->t->root . '/lua/admit.lua' or die "admit.lua: $!";
     my $admit = do { local $/ = undef; <$fh> };
-    return $c->redis->eval($admit, scalar @keys, @keys, $id, $user, 2, $request_id, '')->[5];
+    return $c->redis->eval($admit, scalar @keys, @keys, $id, 1, 0, 0, $user, 2, $request_id, '')->[5];
 }
 is(buy(7, 'req-seven'), '1', 'somebody buys');
 is(buy(8, 'req-eight'), '1', '... and another one');

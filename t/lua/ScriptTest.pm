@@ -137,11 +137,12 @@ sub buy_with {
         ($user, $quantity // 1, $request_id // "r-$user", $ext // '')
     } @purchases;
 
-    my $reply = $self->call_text($text, [keys_of('admit', $activity)], $activity, @argv);
-    croak 'admit: a reply of ' . scalar(@{$reply}) . ' parts' if @{$reply} != 6;
+    my $reply = $self->call_text($text, [keys_of('admit', $activity)], $activity, scalar @purchases, 0, 0,
+                                 @argv);
+    croak 'admit: a reply of ' . scalar(@{$reply}) . ' parts' if @{$reply} != 6 && @{$reply} != 7;
 
     my %reply;
-    @reply{qw(now_ms epoch rev seq left verdicts)} = @{$reply};
+    @reply{qw(now_ms epoch rev seq left verdicts trouble)} = @{$reply};
 
     return \%reply;
 }

@@ -13,6 +13,9 @@ my $s     = ScriptTest->new(save => '900 1');
 my $t     = $s->t;
 my $redis = $s->client;
 
+# what Redis 6.2, 7 and 8 say of a right that is missing
+my $denied = qr/NOPERM|user executing the script can't|o permissions to/;
+
 my ($facts, $stock, $buyers, $orders, $eligible) = ScriptTest::keys_of('admit', 1);
 
 # a sale with a buyer, so that the buyers' key is there too
@@ -56,6 +59,7 @@ subtest 'keys of a wrong type' => sub {
     $redis->set($orders, 'x');
     $s->refused(\&ten, qr/WRONGTYPE/, 'the stream is a string');
     $redis->del($orders);
+    $redis->xgroup('CREATE', $orders, 'seckilld', '0', 'MKSTREAM');
     is($s->verdicts(1, 2 .. 11), '1111111113', 'and sells when the key is right again');
 };
 
@@ -104,20 +108,24 @@ subtest 'arguments' => sub {
     my @one  = (2, 1, 'r', '');
 
     running();
-    for my $argv ([], [1], [1, 2], [1, 2, 1], [1, 2, 1, 'r'], [1, @one, 3],
-                  [1, @one, 3, 1, 'r']) {
+    my @head = (1, 1, 0, 0);
+    for my $argv ([], [1], [1, 1], [1, 1, 0], [@head], [@head, 2], [@head, 2, 1, 'r'], [@head, @one, 3],
+                  [@head, @one, @one], [1, 0, 0, 0], [1, 2, 0, 0, @one], [1, -1, 0, 0], [1, 1.5, 0, 0, @one],
+                  [1, 'x', 0, 0, @one], [1, '', 0, 0, @one], [1, 1, 2, 0, @one], [1, 1, 2, 0, @one, 1],
+                  [1, 1, 0, 2, @one, 1, 1], [1, 1, 1, 0, @one, 1], [1, 1, 4, 0, @one, 1, 1, 1, 1],
+                  [1, 1, '', 0, @one], [1, 1, 0, 'x', @one], [@head, @one, 1, 1]) {
         $s->refused(sub { $s->call('admit', \@keys, @{$argv}) }, qr/SECKILL admit takes/,
-            @{$argv} . ' arguments');
+            "arguments @{$argv}");
     }
     for my $mark (['x', 1], [1, '01'], ['', 1], [1, -1]) {
-        $s->refused(sub { $s->call('admit', \@keys, 1, @one, @{$mark}) },
+        $s->refused(sub { $s->call('admit', \@keys, 1, 1, 2, 0, @one, @{$mark}) },
             qr/SECKILL what the caller remembers/, "remembering @{$mark}");
     }
     for my $n (0 .. 4) {
-        $s->refused(sub { $s->call('admit', [@keys[0 .. $n - 1]], 1, @one) },
+        $s->refused(sub { $s->call('admit', [@keys[0 .. $n - 1]], @head, @one) },
             qr/SECKILL admit takes/, "$n keys");
     }
-    is($s->call('admit', \@keys, 1, @one)->[5], '1', 'the right ones are not refused');
+    is($s->call('admit', \@keys, @head, @one)->[5], '1', 'the right ones are not refused');
 };
 
 subtest 'out of memory' => sub {
@@ -176,7 +184,7 @@ subtest 'a replica has no word of its own' => sub {
 };
 
 subtest 'a Redis user with half of the rights' => sub {
-    my @needed = qw(hmget get scard xlen sismember time sadd xadd decrby hset hsetnx);
+    my @needed = qw(hmget get scard xlen exists sismember time sadd srem xadd decrby hset hsetnx);
     my @rights = ('on', '>pw', '~seckill:*:{1}', '-@all', '+evalsha', '+eval', map {"+$_"} @needed);
 
     running();
@@ -186,12 +194,81 @@ subtest 'a Redis user with half of the rights' => sub {
 
     is($s->verdicts(1, 1, 2), '21', 'these commands are enough');
     for my $missing (@needed) {
-        next if $missing =~ /^(?:sismember|time)$/;
+        next if $missing =~ /^(?:exists|hsetnx)$/;
         $redis->acl('SETUSER', 'shop', "-$missing");
-        $s->refused(\&ten, qr/NOPERM|can't run this command/, "without $missing nothing is sold", $redis);
+        $s->refused(\&ten, qr/$denied/, "without $missing nothing is sold", $redis);
         $redis->acl('SETUSER', 'shop', "+$missing");
     }
     is($s->verdicts(1, 3), '1', 'sells again');
+
+    $redis->acl('SETUSER', 'shop', '-hsetnx');
+    $s->refused(sub { $s->buy(1, 1) }, qr/$denied/, 'without hsetnx there is no word without a sale', $redis);
+    $redis->acl('SETUSER', 'shop', '+hsetnx', '-exists');
+    $redis->xtrim($orders, 'MAXLEN', 0);
+    $s->refused(\&ten, qr/$denied/, 'without exists an empty stream is not believed', $redis);
+    $redis->acl('SETUSER', 'shop', '+exists', 'resetkeys', '~seckill:[aeo]*:{1}');
+    $s->refused(\&ten, qr/$denied/, 'nor a key of another name', $redis);
+};
+
+subtest 'F-E1: with limit keys nobody is charged without the rights' => sub {
+    my @needed = qw(hmget get scard xlen exists sismember time sadd srem xadd decrby hset hsetnx mget set);
+    my @limits = map { ScriptTest::key("limit:$_", 1) } 2, 3;
+    my @ask    = ([ScriptTest::keys_of('admit', 1), @limits], 1, 2, 0, 2, map({ ($_, 1, 'r', '') } 2, 3), 1000, 0);
+
+    running();
+    $redis->acl('SETUSER', 'shop', 'reset', 'on', '>pw', '~seckill:*:{1}', '-@all', '+evalsha', '+eval',
+                map {"+$_"} @needed);
+    local $s->{client} = $s->connect_as('shop', 'pw');
+    for my $missing (grep { !/exists|hsetnx/ } @needed) {
+        $redis->acl('SETUSER', 'shop', "-$missing");
+        $s->refused(sub { $s->call('admit', @ask) }, qr/$denied/, "without $missing", $redis);
+        $redis->acl('SETUSER', 'shop', "+$missing");
+    }
+    is($s->call('admit', @ask)->[5], '11', 'with all of them two buy');
+    is($s->call('admit', @ask)->[5], '88', 'and are limited then');
+};
+
+subtest 'not whole' => sub {
+    running();
+    $redis->del($orders);
+    $s->refused(\&ten, qr/SECKILL orders is missing/, 'F-D1: a stream that is lost is not made anew');
+
+    running();
+    $redis->xtrim($orders, 'MAXLEN', 0);
+    is($s->verdicts(1, 2), '1', 'an empty one is no loss');
+
+    running(eligible => 1, eligible_had => 1);
+    $redis->del($eligible);
+    $s->refused(\&ten, qr/SECKILL eligible is missing/, 'F-D1: registered users that are lost are not strangers');
+    $redis->hdel($facts, 'eligible_had');
+    is($s->verdicts(1, 2), '6', 'nobody has registered yet');
+
+    for my $bad ('', 'x', '1.5', '01', '--1', '- 1', '1' x 16) {
+        running();
+        $redis->hset($facts, buyers_extra => $bad);
+        $s->refused(\&ten, qr/SECKILL facts of the activity are damaged/, "buyers_extra \"$bad\"");
+    }
+};
+
+subtest 'buyers are lost' => sub {
+    running(seq => 10, buyers_extra => -10);
+    is($s->buy(1, 2)->{trouble}, undef, 'numbers without a buyer are no loss');
+
+    running(buyers_extra => 0);
+    $s->buy(1, 2);
+    $redis->srem($buyers, 1);
+    my $rev   = $redis->hget($facts, 'rev');
+    my $reply = $s->buy(1, 2, 3);
+    is($reply->{verdicts}, '27', 'F-D1: one is missing: nothing is sold');
+    like($reply->{trouble}, qr/^paused: order_users holds 1 buyers, 1 are missing/, 'the log hears why');
+    is($redis->hget($facts, 'state'), 'paused', 'the sale is paused');
+    is("$reply->{rev} " . $redis->hget($facts, 'rev'), join(' ', ($rev + 1) x 2), 'rev is raised');
+    is($s->buy(1, 3)->{trouble}, undef, 'and the log hears it once');
+
+    $redis->flushdb;
+    $s->sale(1, buyers_extra => 1);
+    $redis->sadd($buyers, 77);
+    is($s->verdicts(1, 2), '1', 'a buyer more than numbers, as the facts say');
 };
 
 done_testing();

@@ -183,7 +183,7 @@ subtest 'ids beyond 2^53' => sub {
     for my $bad ('0', '01', '+1', '-1', '1.0', '1e3', '0x1', ' 1', "1\n", '', 'abc',
                  '18446744073709551616', '99999999999999999999', '1' x 21) {
         $s->refused(sub { $s->buy(1, 5, $bad) }, qr/SECKILL user/, "user \"$bad\" refuses the batch");
-        $s->refused(sub { $s->call('admit', [ScriptTest::keys_of('admit', 1)], $bad, 5, 1, '', '') },
+        $s->refused(sub { $s->call('admit', [ScriptTest::keys_of('admit', 1)], $bad, 1, 0, 0, 5, 1, '', '') },
             qr/SECKILL activity/, "activity \"$bad\" is refused");
     }
 };
@@ -194,7 +194,7 @@ subtest 'what the caller remembers' => sub {
     my $ask = sub {
         my ($user, @mark) = @_;
         my ($state, $rev, $seq) = $redis->hmget($facts, qw(state rev seq));
-        my $reply = $s->call('admit', \@keys, 1, $user, 1, 'r', '', @mark);
+        my $reply = $s->call('admit', \@keys, 1, 1, scalar @mark, 0, $user, 1, 'r', '', @mark);
         return join ' ', "$reply->[5] rev $reply->[2] seq $reply->[3]", $redis->hget($facts, 'state');
     };
 

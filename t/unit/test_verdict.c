@@ -171,7 +171,7 @@ table_is_sound(void **state)
         assert_true(row->status >= 200 && row->status <= 503);
         assert_true(row->rest_status >= 200 && row->rest_status <= 503);
         assert_true(strlen(row->word) > 0 && strlen(row->zh) > 0 && strlen(row->en) > 0);
-        assert_true(row->script == 0 || (row->script >= '1' && row->script <= '9'));
+        assert_true(row->script == 0 || (row->script >= '0' && row->script <= '9'));
 
         for (k = 0; k < i; k++) {
             assert_string_not_equal(sk_verdicts[k].word, row->word);
@@ -196,7 +196,7 @@ by_script(void **state)
     }
 
     for (digit = -128; digit < 128; digit++) {
-        if (digit < '1' || digit > '9') {
+        if (digit < '0' || digit > '9') {
             assert_int_equal(sk_verdict_by_script((char) digit), SK_VERDICTS);
         }
     }

@@ -68,11 +68,12 @@ fill_stream() {
     local tag={$sale} sha
 
     sha=$(redis stream -x SCRIPT LOAD < "$root/lua/admit.lua")
-    seq "$orders" | awk -v batch="$fill_batch" -v sha="$sha" -v tag="$tag" -v sale="$sale" '{
+    seq "$orders" | awk -v orders="$orders" -v batch="$fill_batch" -v sha="$sha" -v tag="$tag" -v sale="$sale" '{
         if (NR % batch == 1) {
             printf "%sEVALSHA %s 5 seckill:activity:%s seckill:stock:%s seckill:order_users:%s" \
-                   " seckill:orders:%s seckill:eligible:%s %s",
-                   (NR > 1 ? "\n" : ""), sha, tag, tag, tag, tag, tag, sale
+                   " seckill:orders:%s seckill:eligible:%s %s %d 0 0",
+                   (NR > 1 ? "\n" : ""), sha, tag, tag, tag, tag, tag, sale,
+                   (orders - NR + 1 < batch ? orders - NR + 1 : batch)
         }
         printf " %d 1 %032x \"\"", $1, $1
     }

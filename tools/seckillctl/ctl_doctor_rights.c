@@ -14,7 +14,7 @@
 /* what follows "ACL DRYRUN user"; its %s is a key, or after '!' a channel */
 static const char *const  ctl_rights_both[] = {
     "SELECT 0", "TIME", "EVALSHA 0 0", "SCRIPT LOAD x", "GET %s", "HMGET %s f",
-    "HSET %s f v", "EXISTS %s", "SCARD %s", "SADD %s m", "SSCAN %s 0", "XLEN %s", "XADD %s * f v",
+    "HSET %s f v", "EXISTS %s", "SCARD %s", "SADD %s m", "SREM %s m", "SSCAN %s 0", "XLEN %s", "XADD %s * f v",
     NULL
 };
 
@@ -24,7 +24,7 @@ static const char *const  ctl_rights_nginx[] = {
 };
 
 static const char *const  ctl_rights_seckilld[] = {
-    "PING", "INFO memory", "HGET %s f", "SMEMBERS %s", "SREM %s m", "SPOP %s", "SET %s v",
+    "PING", "INFO memory", "HGET %s f", "SMEMBERS %s", "SPOP %s", "SET %s v",
     "MSET %s v", "INCRBY %s 1",
     "HINCRBY %s f 1", "XREADGROUP GROUP g c STREAMS %s 0", "XGROUP CREATE %s g 0",
     "XAUTOCLAIM %s g c 0 0", "XCLAIM %s g c 0 0-1", "XACK %s g 0-1", "XRANGE %s - +",

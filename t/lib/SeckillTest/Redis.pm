@@ -10,7 +10,8 @@ use File::Basename qw(basename);
 
 # Starts a private Redis on a unix socket and a loopback port.  %conf are more
 # lines of redis.conf; an array reference repeats a directive, undef drops it.
-# Nothing is persisted unless asked: appendonly => 'yes'.
+# Nothing is persisted unless asked: appendonly => 'yes'.  SECKILL_REDIS_SERVER is
+# another program than redis-server, of another release or of Valkey.
 sub redis {
     my ($self, %conf) = @_;
 
@@ -38,7 +39,7 @@ sub redis {
 
         my $proc = $self->_start(
             kind => 'redis', dir => $dir, log => "$dir/redis.log",
-            command => ['redis-server', $path],
+            command => [$ENV{SECKILL_REDIS_SERVER} // 'redis-server', $path],
             death   => 'KILL',
         );
         $proc->{port} = $port;
