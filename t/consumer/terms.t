@@ -7,13 +7,23 @@ use warnings;
 use FindBin;
 use lib "$FindBin::Bin", "$FindBin::Bin/../lib";
 use ConsumerTest;
+use IO::Socket::INET;
 use Test::More;
 
 my $c     = ConsumerTest->new;
+my $port  = $c->t->port;
+$c->{conf} = $c->conf('http.listen' => "127.0.0.1:$port");
 my $redis = $c->redis;
 my $dbh   = $c->dbh;
 
 sub at { my ($id) = @_; return [ map {"$_->{user_id} $_->{product_id} $_->{seckill_price}"} @{ $c->orders($id) } ] }
+
+sub metrics {
+    my $sock = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port, Timeout => 5) or return '';
+    print {$sock} "GET /metrics HTTP/1.0\r\n\r\n";
+    local $/ = undef;
+    return <$sock>;
+}
 
 sub log_count {
     my ($what) = @_;
@@ -113,6 +123,48 @@ sub log_count {
     is($c->dead(6)->[0]{reason}, 'data_error', '... but a dead letter');
     like($c->dead(6)->[0]{error}, qr/quantity 11 is above the 10 that epoch 1 allows/, '... that says why');
     is($c->sold(6), 10, '... and takes no units');
+}
+
+# a row edited amid its sale: an alarm and a metric, once it has begun and until it is settled
+{
+    $c->sale(7, units => 10);
+    $c->sale(8, units => 10, start_ms => (time + 3600) * 1000);
+    $c->sale(9, units => 10);
+    my $edited = 'seckilld_edited_terms';
+    $dbh->do('UPDATE seckill_activities SET seckill_price = 99, end_time = end_time + INTERVAL 1 HOUR WHERE id IN (7, 8)');
+    $c->t->wait_log($c->{daemon},
+        qr/level=error msg="the row of a running sale was edited, .*" activity=7 epoch=1 edited=price,end$/m);
+    pass('F-B1: an edit amid a sale is an alarm');
+    $c->t->wait_for(sub { metrics() =~ /^$edited\{activity="7"\} 1$/m }, 5, 'the metric');
+    unlike(metrics(), qr/^$edited\{activity="[89]"\}/m, '... one before the start is none, nor is an untouched sale');
+    sleep 2;
+    is(log_count(qr/was edited.*activity=7/), 1, '... it is said once');
+
+    $dbh->do('UPDATE seckill_activities SET status = 2 WHERE id = 7');
+    $c->t->wait_for(sub { metrics() !~ /^$edited\{activity="7"/m }, 5, 'a settled sale not to be named');
+    pass('... a settled sale is not named');
+
+    $dbh->do('DELETE FROM seckill_terms WHERE activity_id = 9');
+    $c->t->wait_log($c->{daemon}, qr/level=error msg="a sale has no terms, its orders wait" activity=9 epoch=1/);
+    $c->t->wait_for(sub { metrics() =~ /^seckilld_missing_terms\{activity="9"\} 1$/m }, 5, 'the metric');
+    pass('a sale without terms is an alarm and a metric before anybody bought');
+}
+
+# F-B1: a preheat that was cut off after Redis had its epoch
+{
+    $c->sale(10, units => 10);
+    $redis->hset($c->key(activity => 10), epoch => 2);
+    sleep 2;
+    is(($dbh->selectrow_array('SELECT epoch FROM seckill_activities WHERE id = 10'))[0], 1,
+        'an epoch that no terms have is not taken over');
+    $c->terms(10, 2);
+    $c->t->wait_log($c->{daemon}, qr/a preheat that was cut off is finished" activity=10 epoch=2/);
+    is(($dbh->selectrow_array('SELECT epoch FROM seckill_activities WHERE id = 10'))[0], 2,
+        'with terms it is, and the preheat is finished');
+    $c->buy(10, 1 .. 3);
+    $c->t->wait_for(sub { ($dbh->selectrow_array('SELECT seq_seen FROM seckill_activities WHERE id = 10'))[0] == 3 },
+        5, 'the seq');
+    pass('... and its seq is remembered');
 }
 
 ok($c->stop, 'it stops well');

@@ -213,6 +213,26 @@ for my $who (qw(daemon preheat)) {
         '... and the order is written');
 }
 
+# a tool of version 0.1.0 beside: it changes facts and leaves the epoch
+{
+    my $id = $c->activity;
+    $c->ctl('preheat', $id);
+    edit($id, 'seckill_price = 8.00');
+    $c->redis->hset($c->key('activity', $id), price => '8.00');
+    like(($c->ctl('status', $id))[1], qr/^  edited +in Redis: price 9\.90, now 8\.00/m,
+        'facts that are not by their terms are named, also before the start');
+    is(($c->ctl('preheat', $id))[0], 0, '... a preheat of this version');
+    is($c->terms($id)->[-1], "2 $id 8.00 1 preheat", '... makes them terms');
+    is($c->facts($id)->{epoch}, 2, '... of an epoch of their own');
+
+    my $runs = $c->sale;
+    $c->redis->hset($c->key('activity', $runs), price => '1.00');
+    my ($exit, $out, $err) = $c->ctl('preheat', $runs);
+    is($exit, 4, 'after the start it is refused');
+    like($err, qr/Redis shows something else than its terms: price 9\.90, now 1\.00/, '... and named');
+    is(($c->reconcile($runs))[0], 1, '... by reconcile too');
+}
+
 # F-B5: settled without a sale, then put up again
 {
     my $id = $c->activity(start => -60, end => 2, stock_limit => 10);

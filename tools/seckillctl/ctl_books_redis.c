@@ -108,6 +108,12 @@ ctl_books_fact(ctl_books_t *books, const char *name, const char *value)
         books->live.exists = 1;
         snprintf(books->live.state, sizeof(books->live.state), "%s", value);
 
+    } else if (strcmp(name, "price") == 0) {
+        snprintf(books->live.price, sizeof(books->live.price), "%s", value);
+
+    } else if (strcmp(name, "eligible") == 0) {
+        books->live.by_registration = strcmp(value, "1") == 0;
+
     } else if (strcmp(name, "restocked") == 0) {
         books->restocked = strtoll(value, NULL, 10);
 

@@ -52,6 +52,13 @@ ctl_doctor_terms(ctl_doctor_t *doctor, const ctl_live_t *live, const ctl_row_t *
                         "start: %s", promise.edits);
         break;
 
+    case CTL_TERMS_SHOWN:
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "terms", "before the start: preheat again with this "
+                        "version; after it: orders are by the terms, close it if that is wrong",
+                        "Redis shows something "
+                        "else than its terms: %s", promise.edits);
+        break;
+
     case CTL_TERMS_MISSING:
         ctl_doctor_tell(doctor, CTL_IS_WRONG, "terms", "seckillctl schema apply, or preheat ID",
                         "MySQL has none of epoch %" PRIu64 ": orders wait", promise.epoch);

@@ -136,23 +136,18 @@ static int
 ctl_preheat_check_promise(ctl_t *ctl, ctl_preheat_t *preheat)
 {
     char               edits[CTL_EDITS_MAX];
-    skb_terms_t        shown;
+    skb_terms_t        wanted;
     const ctl_live_t  *live;
 
     live = &preheat->live;
 
-    memset(&shown, 0, sizeof(shown));
-    shown.product = live->product_id;
-    shown.max_quantity = live->max_quantity;
-    shown.by_registration = live->by_registration;
-    shown.start_ms = live->start_ms;
-    shown.end_ms = live->end_ms;
-    snprintf(shown.price, sizeof(shown.price), "%s", live->price);
+    ctl_terms_of_row(&preheat->row, live->epoch, &wanted);
 
-    if (!ctl_terms_same(&shown, &preheat->row, edits)) {
+    if (!ctl_terms_shown(&wanted, live, edits)) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " sells by epoch %" PRIu64 " of "
-                        "which MySQL has no terms, and its row is not what Redis shows: %s; set "
-                        "the row to what buyers were shown and run it again; nothing was changed",
+                        "which MySQL has no terms, and its row is not what Redis shows: %s in "
+                        "Redis; set the row to what buyers were shown and run it again; nothing "
+                        "was changed",
                         preheat->activity, live->epoch, edits);
     }
 
@@ -180,6 +175,12 @@ ctl_preheat_check_started(ctl_t *ctl, ctl_preheat_t *preheat)
     }
 
     ctl_time_utc(start, live->start_ms);
+
+    if (promise.state == CTL_TERMS_SHOWN) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " has started (%s), and Redis shows "
+                        "something else than its terms: %s; orders are by the first; nothing was "
+                        "changed", preheat->activity, start, promise.edits);
+    }
 
     if (promise.state == CTL_TERMS_EDITED) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " has started (%s), and its row was "

@@ -106,6 +106,10 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
     if (books->promise.state == CTL_TERMS_EDITED) {
         printf("  its row was edited: %s; buyers get what was promised\n", books->promise.edits);
 
+    } else if (books->promise.state == CTL_TERMS_SHOWN) {
+        printf("  Redis shows something else than its terms: %s; orders are by the first\n",
+               books->promise.edits);
+
     } else if (books->promise.state == CTL_TERMS_MISSING) {
         puts("  it has no terms, orders wait: run \"schema apply\", or \"preheat\"");
     }
@@ -194,8 +198,7 @@ ctl_reconcile_json(ctl_json_t *json, const ctl_books_t *books, const ctl_finding
     ctl_json_bool(json, "unfinished", ctl_reconcile_unfinished(books));
     ctl_json_text(json, "limit_note", ctl_reconcile_limit(books));
     ctl_json_text(json, "terms", ctl_promise_word(&books->promise));
-    ctl_json_text(json, "edited", books->promise.state == CTL_TERMS_EDITED
-                                  ? books->promise.edits : NULL);
+    ctl_json_text(json, "edited", books->promise.edits[0] ? books->promise.edits : NULL);
     ctl_reconcile_json_sums(json, &books->sums);
     ctl_json_array(json, "findings");
 

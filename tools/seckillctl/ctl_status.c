@@ -109,8 +109,7 @@ ctl_status_json(ctl_json_t *json, const ctl_view_t *view)
     ctl_json_known(json, "mysql_sold", view->row.exists ? (int64_t) view->row.sold : -1);
     ctl_json_known(json, "mysql_status", view->row.exists ? view->row.status : -1);
     ctl_json_text(json, "terms", view->row.exists ? ctl_promise_word(&view->promise) : NULL);
-    ctl_json_text(json, "edited", view->promise.state == CTL_TERMS_EDITED ? view->promise.edits
-                                                                          : NULL);
+    ctl_json_text(json, "edited", view->promise.edits[0] ? view->promise.edits : NULL);
     ctl_json_count(json, "redis_time_ms", (uint64_t) live->now_ms);
     ctl_json_map_end(json);
 }
@@ -183,6 +182,9 @@ ctl_status_print(const ctl_control_t *control, const ctl_view_t *view)
 
     if (view->promise.state == CTL_TERMS_EDITED) {
         printf("  %-12s %s; buyers get what was promised\n", "edited", view->promise.edits);
+
+    } else if (view->promise.state == CTL_TERMS_SHOWN) {
+        printf("  %-12s in Redis: %s; orders are by the first\n", "edited", view->promise.edits);
 
     } else if (view->promise.state == CTL_TERMS_MISSING) {
         printf("  %-12s missing, orders wait: seckillctl schema apply, or preheat\n", "terms");

@@ -98,6 +98,23 @@ ctl_terms_same(const skb_terms_t *terms, const ctl_row_t *row, char edits[CTL_ED
 }
 
 
+int
+ctl_terms_shown(const skb_terms_t *terms, const ctl_live_t *live, char edits[CTL_EDITS_MAX])
+{
+    ctl_row_t  row;
+
+    memset(&row, 0, sizeof(row));
+    row.product_id = live->product_id;
+    row.max_quantity = live->max_quantity;
+    row.by_registration = live->by_registration;
+    row.start_ms = live->start_ms;
+    row.end_ms = live->end_ms;
+    snprintf(row.price, sizeof(row.price), "%s", live->price);
+
+    return ctl_terms_same(terms, &row, edits);
+}
+
+
 void
 ctl_terms_of_row(const ctl_row_t *row, uint64_t epoch, skb_terms_t *terms)
 {
@@ -119,6 +136,9 @@ ctl_promise_word(const ctl_promise_t *promise)
 
     case CTL_TERMS_EDITED:
         return "edited";
+
+    case CTL_TERMS_SHOWN:
+        return "shown";
 
     case CTL_TERMS_MISSING:
         return "missing";
@@ -156,6 +176,14 @@ ctl_promise_read(ctl_t *ctl, const ctl_live_t *live, const ctl_row_t *row,
 
     if (!found && promise->epoch != row->epoch) {
         promise->state = CTL_TERMS_MISSING;
+        return CTL_FINE;
+    }
+
+    /* a seckillctl of version 0.1.0 changes facts and leaves the epoch */
+    if (found && live->exists && live->epoch == terms.epoch
+        && !ctl_terms_shown(&terms, live, promise->edits))
+    {
+        promise->state = CTL_TERMS_SHOWN;
         return CTL_FINE;
     }
 

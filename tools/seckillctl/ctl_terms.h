@@ -13,6 +13,7 @@
 typedef enum {
     CTL_TERMS_KEPT,                     /* or none of them are promised yet, or it is settled */
     CTL_TERMS_EDITED,                   /* the row was edited after the start, see edits */
+    CTL_TERMS_SHOWN,                    /* Redis shows buyers something else, see edits */
     CTL_TERMS_MISSING                   /* the sale began without terms: its orders wait */
 } ctl_terms_e;
 
@@ -26,18 +27,19 @@ typedef struct {
 int ctl_terms_read(ctl_t *ctl, uint64_t activity, uint64_t epoch, skb_terms_t *terms,
     int *found);
 
-/* 1 when the row is as the terms; else what differs, as text for people. */
+/* 1 when the row, or what Redis shows, is as the terms; else what differs, as text for people. */
 int ctl_terms_same(const skb_terms_t *terms, const ctl_row_t *row, char edits[CTL_EDITS_MAX]);
+int ctl_terms_shown(const skb_terms_t *terms, const ctl_live_t *live, char edits[CTL_EDITS_MAX]);
 
-/* "kept", "edited" or "missing"; static text. */
+/* "kept", "edited", "shown" or "missing"; static text. */
 const char *ctl_promise_word(const ctl_promise_t *promise);
 
 /* The terms that a row makes, for an epoch. */
 void ctl_terms_of_row(const ctl_row_t *row, uint64_t epoch, skb_terms_t *terms);
 
 /*
- * Compares the row with the terms in force once the sale has begun: before, a
- * preheat takes edits.  live and row as they were read.
+ * Compares what Redis shows with the terms in force, and once the sale has begun the
+ * row too: before, a preheat takes edits.  live and row as they were read.
  */
 int ctl_promise_read(ctl_t *ctl, const ctl_live_t *live, const ctl_row_t *row,
     ctl_promise_t *promise);
