@@ -55,7 +55,8 @@ skb_config_defaults(skb_config_t *config)
     config->consumer.attempts = 5;
     config->consumer.retry_ms = 500;
     config->consumer.settle_after_ms = 60000;
-    config->consumer.pay_timeout_ms = 900000;
+    config->consumer.clock_trust_ms = 600000;
+    config->consumer.clock_trust_start_ms = 10000;
     config->consumer.cancelled_units = SKB_CANCELLED_NONE;
 
     config->log_level = SKB_INFO;
@@ -272,6 +273,7 @@ skb_parse_whole(skb_parse_t *parse)
     }
 
     skb_parse_tls(parse);
+    config->consumer.pay_timeout_given = skb_seen(parse, "consumer", "pay_timeout") != 0;
 }
 
 

@@ -68,6 +68,9 @@ typedef struct {
     char         on_dead[SKB_PATH_MAX];         /* command run for each dead letter, or "" */
     uint64_t     settle_after_ms;               /* from the end of a sale to its settle */
     uint64_t     pay_timeout_ms;                /* unpaid orders are cancelled, 0: never */
+    int          pay_timeout_given;             /* the file says so, and it is no default */
+    uint64_t     clock_trust_ms;                /* nothing is settled for so long after a jump */
+    uint64_t     clock_trust_start_ms;          /* and after the start */
     skb_cancelled_e  cancelled_units;           /* where their units go */
 } skb_config_consumer_t;
 

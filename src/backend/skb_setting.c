@@ -75,6 +75,10 @@ const skb_setting_t  skb_settings[] = {
       604800000 },
     { "consumer", "pay_timeout", skb_set_long, SKB_AT(consumer.pay_timeout_ms), 0,
       31536000000 },
+    { "consumer", "clock_trust", skb_set_long, SKB_AT(consumer.clock_trust_ms), 1000,
+      86400000 },
+    { "consumer", "clock_trust_start", skb_set_long, SKB_AT(consumer.clock_trust_start_ms), 0,
+      3600000 },
     { "consumer", "cancelled_units", skb_set_cancelled, 0, 0, 0 },
 
     { "http", "listen", skb_set_listen, 0, 0, 0 },

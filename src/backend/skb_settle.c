@@ -29,6 +29,7 @@ typedef struct {
     const skb_config_t  *config;
     const char          *actor;
     uint64_t             activity;
+    uint64_t             now_ms;        /* Redis' time */
     skb_settle_t        *out;
 
     /* the row */
@@ -313,24 +314,15 @@ skb_settle_close(skb_settling_t *s, char *status, size_t size)
 {
     char          keys[3][SK_KEY_MAX + 1], number[3][24];
     uint16_t      random;
-    redisReply   *reply, *time;
+    redisReply   *reply;
     skb_settle_e  rc;
 
-    time = redisCommand(s->redis, "TIME");
-
-    if (skb_redis_class(time) != SKB_REDIS_FINE || time->elements != 2
-        || getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
-    {
-        rc = skb_settle_redis_failed(s, time);
-        freeReplyObject(time);
-        return rc;
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random)) {
+        return skb_settle_refuse(s, "the system gives no random number");
     }
 
     snprintf(number[0], sizeof(number[0]), "%" PRIu64,
-             skb_settle_column(time->element[0]->str) * 1000 + SKB_KEEP_MS
-             + (uint64_t) random * SKB_SPREAD_MS / 65536);
-    freeReplyObject(time);
-
+             s->now_ms + SKB_KEEP_MS + (uint64_t) random * SKB_SPREAD_MS / 65536);
     snprintf(number[1], sizeof(number[1]), "%" PRIu64, s->epoch);
     snprintf(number[2], sizeof(number[2]), "%" PRIu64, s->seq_seen);
     skb_settle_key(s, keys[0], SK_KEY_ACTIVITY, 0);
@@ -541,12 +533,12 @@ skb_settle_status(skb_settling_t *s, const char *status)
 
 skb_settle_e
 skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64_t activity,
-    const char *actor, skb_settle_t *settle)
+    const char *actor, uint64_t now_ms, skb_settle_t *settle)
 {
     int             whole = 0;
     char            status[16];
     skb_settle_e    rc, money;
-    skb_settling_t  s = { redis, mysql, config, actor, activity, settle, 0, 0, 0, 0, 0, 0 };
+    skb_settling_t  s = { redis, mysql, config, actor, activity, now_ms, settle, 0, 0, 0, 0, 0, 0 };
 
     memset(settle, 0, sizeof(*settle));
 

@@ -33,9 +33,11 @@ typedef struct {
 /*
  * Settles an activity that has ended by Redis' clock, with nothing unread,
  * pending or dead.  A run that was cut off is finished by the next one, each
- * step happens once.  actor goes to the ledger.  Call it outside transactions.
+ * step happens once.  actor goes to the ledger.  now_ms is Redis' time, which the
+ * caller believes (skb_clock_trust.h): the keys expire a day after it.  Call it
+ * outside transactions.
  */
 skb_settle_e skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config,
-    uint64_t activity, const char *actor, skb_settle_t *settle);
+    uint64_t activity, const char *actor, uint64_t now_ms, skb_settle_t *settle);
 
 #endif /* _SKB_SETTLE_H_INCLUDED_ */

@@ -27,6 +27,9 @@
 
 #define SKD_CONF_PATH  "/etc/seckill/seckilld.conf"
 
+/* 0.1.0 cancelled them after 15 minutes, also those of shops that never set status 2 */
+#define SKD_NEVER_CANCELS  "[consumer] \"pay_timeout\" is not set: unpaid orders are never cancelled"
+
 /* The way the daemon ends; documented by --help. */
 enum {
     SKD_EXIT_FINE = 0,
@@ -150,6 +153,10 @@ skd_read_config(const skd_options_t *options)
             fprintf(stderr, "seckilld: warning: %s\n", skd_config.warning);
         }
 
+        if (!skd_config.consumer.pay_timeout_given) {
+            fputs("seckilld: note: " SKD_NEVER_CANCELS "\n", stderr);
+        }
+
         fprintf(stderr, "seckilld: %s is fine\n", options->conf_path);
         return SKD_EXIT_FINE;
     }
@@ -159,6 +166,10 @@ skd_read_config(const skd_options_t *options)
     if (skd_config.warning[0] != '\0') {
         skb_log(SKB_WARN, "settings", "warning=%s",
                 skb_log_quote(quoted, sizeof(quoted), skd_config.warning));
+    }
+
+    if (!skd_config.consumer.pay_timeout_given) {
+        skb_log_msg(SKB_INFO, SKD_NEVER_CANCELS);
     }
 
     return -1;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "skb_clock_trust.h"
 #include "skd_keeper.h"
 
 #define SKD_BACKLOG_COUNT  10000        /* entries counted one by one when lag is not known */
@@ -179,25 +180,49 @@ skd_backlog_one(skd_keeper_t *keeper, const skd_stream_t *stream, skd_backlog_t 
 }
 
 
+/* Ages are told by Redis' own clock, which made the ids. */
+static skd_rc_e
+skd_backlog_clock(skd_keeper_t *keeper)
+{
+    skb_redis_class_e    class;
+    skb_clock_reading_t  reading;
+
+    class = skb_clock_read_redis(keeper->reader.redis, &reading, keeper->reader.error,
+                                 sizeof(keeper->reader.error));
+
+    if (class != SKB_REDIS_FINE) {
+        keeper->reader.class = class;
+        return SKD_REDIS_LOST;
+    }
+
+    keeper->now_ms = (uint64_t) reading.ms;
+
+    return SKD_OK;
+}
+
+
 skd_rc_e
 skd_keeper_backlog(skd_keeper_t *keeper)
 {
-    size_t    n = 0;
-    skd_rc_e  rc;
+    size_t         n = 0;
+    skd_rc_e       rc;
+    skd_stream_t  *stream;
 
     if (keeper->config->http_port == 0) {
         return SKD_OK;
     }
 
-    for (size_t i = 0; i < keeper->activities.count && n < SKD_BACKLOGS_MAX; i++) {
-        rc = skd_backlog_one(keeper, &keeper->activities.streams[i], &keeper->backlogs[n++]);
+    rc = skd_backlog_clock(keeper);
 
-        if (rc == SKD_REDIS_LOST) {
-            return rc;
-        }
+    for (size_t i = 0; rc == SKD_OK && i < keeper->activities.count && n < SKD_BACKLOGS_MAX; i++) {
+        stream = &keeper->activities.streams[i];
+        rc = skd_backlog_one(keeper, stream, &keeper->backlogs[n++]);
+        rc = skd_keeper_failed(keeper, SKD_DUTY_BACKLOG, stream->activity, rc);
     }
 
-    skd_backlogs_set(keeper->backlogs, n);
+    if (rc == SKD_OK) {
+        skd_backlogs_set(keeper->backlogs, n, keeper->activities.count);
+    }
 
-    return SKD_OK;
+    return rc;
 }

@@ -29,6 +29,15 @@ SKD_COUNT(PAUSED,          "seckilld_data_loss_total", "",
 SKD_COUNT(UNITS_WRONG,     "seckilld_units_wrong_total", "",
           "Times a sale stopped because it would sell units that were never reserved.")
 SKD_COUNT(SETTLED,         "seckilld_settled_sales_total", "", "Sales settled after their end.")
+SKD_COUNT(JUMPS_REDIS,     "seckilld_clock_jumps_total", "{server=\"redis\"}",
+          "Times a server's clock was set.")
+SKD_COUNT(JUMPS_MYSQL,     "seckilld_clock_jumps_total", "{server=\"mysql\"}", NULL)
+
+#define SKD_DUTY(name, label, help)  SKD_COUNT(FAILED_##name, "seckilld_keeper_failures_total", \
+                                               "{duty=\"" label "\"}", help)
+#include "skd_duties_x.h"
+#undef SKD_DUTY
+
 SKD_COUNT(ALARMS,          "seckilld_on_dead_total", "{result=\"run\"}",
           "Commands of on_dead.")
 SKD_COUNT(ALARMS_DROPPED,  "seckilld_on_dead_total", "{result=\"dropped\"}", NULL)

@@ -10,6 +10,7 @@
 #include "skb_log.h"
 #include "skb_mysql.h"
 #include "skb_settle.h"
+#include "skd_clocks.h"
 #include "skd_keeper.h"
 
 #define SKD_SETTLE_WAIT_MS     1000     /* until the queue is looked at again */
@@ -20,7 +21,7 @@
 static int
 skd_ended_due(const skd_keeper_t *keeper, const skd_care_t *care)
 {
-    if (!care->has_row || skd_now_ms() < care->settle_ms) {
+    if (!care->has_row || care->unread || skd_now_ms() < care->settle_ms) {
         return 0;
     }
 
@@ -33,6 +34,7 @@ skd_ended_due(const skd_keeper_t *keeper, const skd_care_t *care)
 }
 
 
+/* What MySQL refuses for this sale, a CHECK among it, is no outage for the others. */
 static skd_rc_e
 skd_ended_failed(skd_keeper_t *keeper, skb_settle_e how, const skb_settle_t *settle)
 {
@@ -44,8 +46,16 @@ skd_ended_failed(skd_keeper_t *keeper, skb_settle_e how, const skb_settle_t *set
 
     snprintf(keeper->writer.error, sizeof(keeper->writer.error), "%.200s", settle->error);
 
-    return skb_mysql_class(keeper->writer.mysql) == SKB_MYSQL_CONFLICT ? SKD_CONFLICT
-                                                                       : SKD_MYSQL_LOST;
+    switch (skb_mysql_class(keeper->writer.mysql)) {
+    case SKB_MYSQL_CONFLICT:
+        return SKD_CONFLICT;
+    case SKB_MYSQL_DUPLICATE:
+    case SKB_MYSQL_TOO_LARGE:
+    case SKB_MYSQL_DATA:
+        return SKD_BLOCKED;
+    default:
+        return SKD_MYSQL_LOST;
+    }
 }
 
 
@@ -59,7 +69,7 @@ skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
 
     memset(&settle, 0, sizeof(settle));
     how = skb_settle(keeper->reader.redis, keeper->writer.mysql, keeper->config,
-                     stream->activity, "seckilld", &settle);
+                     stream->activity, "seckilld", keeper->now_ms, &settle);
 
     care->settle_ms = skd_now_ms() + SKD_SETTLE_WAIT_MS;
 
@@ -103,17 +113,23 @@ skd_keeper_settle(skd_keeper_t *keeper)
     skd_rc_e       rc = SKD_OK;
     skd_stream_t  *stream;
 
-    for (size_t i = 0; i < keeper->activities.count && !skd_stopping(keeper->stop); i++) {
+    /* for good, so not on one reading of one clock; the sale waits, nothing is lost */
+    if (!skd_clocks_may_settle(keeper->config)) {
+        return SKD_OK;
+    }
+
+    for (size_t i = 0; rc == SKD_OK && i < keeper->activities.count; i++) {
         stream = &keeper->activities.streams[i];
 
-        if (!skd_ended_due(keeper, &stream->care)) {
-            continue;
+        if (skd_stopping(keeper->stop)) {
+            break;
         }
 
-        rc = skd_ended_settle(keeper, stream);
-
-        if (rc == SKD_REDIS_LOST || rc == SKD_MYSQL_LOST) {
-            return rc;
+        if (skd_ended_due(keeper, &stream->care)
+            && !skd_trouble_aside(SKD_DUTY_SETTLE, stream->activity))
+        {
+            rc = skd_ended_settle(keeper, stream);
+            rc = skd_keeper_failed(keeper, SKD_DUTY_SETTLE, stream->activity, rc);
         }
     }
 

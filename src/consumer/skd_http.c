@@ -4,22 +4,26 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "skb_log.h"
 #include "skd_http.h"
 #include "skd_stats.h"
+#include "skd_trouble.h"
 
 #define SKD_HTTP_CONNECTIONS  16
 #define SKD_HTTP_SECONDS      5         /* that a connection may idle */
 #define SKD_HTTP_MEMORY       (32 * 1024)
 
 struct skd_http_s {
-    struct MHD_Daemon  *daemon;
-    skd_healthy_pt      healthy;
+    struct MHD_Daemon   *daemon;
+    const skb_config_t  *config;
+    skd_healthy_pt       healthy;
 };
 
 
@@ -65,16 +69,60 @@ skd_http_plain(struct MHD_Connection *connection, unsigned status, const char *t
 }
 
 
+/* "trouble", and a line for each thing that the keeper can't do; NULL: there is none. */
+static char *
+skd_http_troubles(void)
+{
+    int             failed;
+    char           *text = NULL;
+    FILE           *out;
+    size_t          n, len;
+    skd_trouble_t   troubles[SKD_TROUBLES_MAX];
+
+    n = skd_troubles_told(troubles);
+    out = n > 0 ? open_memstream(&text, &len) : NULL;
+
+    if (out == NULL) {
+        return NULL;
+    }
+
+    fputs("trouble\n", out);
+
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "%s activity=%" PRIu64 " order_id=%" PRIu64 " tries=%u\n",
+                skd_duty_name(troubles[i].duty), troubles[i].activity, troubles[i].order,
+                troubles[i].tries);
+    }
+
+    failed = ferror(out);
+
+    if (fclose(out) != 0 || failed) {
+        free(text);
+        return NULL;
+    }
+
+    return text;
+}
+
+
 /* Alive is not the same as useful: a daemon that waits for a server is healthy and says so. */
 static enum MHD_Result
 skd_http_health(const skd_http_t *http, struct MHD_Connection *connection)
 {
+    char  *troubles;
+
     if (!http->healthy()) {
         return skd_http_plain(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "stuck\n");
     }
 
     if (!skd_server_is_up(SKD_SERVER_REDIS) || !skd_server_is_up(SKD_SERVER_MYSQL)) {
         return skd_http_plain(connection, MHD_HTTP_OK, "waiting\n");
+    }
+
+    troubles = skd_http_troubles();
+
+    if (troubles != NULL) {
+        return skd_http_answer(connection, MHD_HTTP_OK, troubles, "text/plain; charset=utf-8");
     }
 
     return skd_http_plain(connection, MHD_HTTP_OK, "ok\n");
@@ -107,7 +155,7 @@ skd_http_handle(void *data, struct MHD_Connection *connection, const char *url,
     }
 
     if (strcmp(url, "/metrics") == 0) {
-        return skd_http_answer(connection, MHD_HTTP_OK, skd_metrics_text(),
+        return skd_http_answer(connection, MHD_HTTP_OK, skd_metrics_text(http->config),
                                "text/plain; version=0.0.4; charset=utf-8");
     }
 
@@ -136,6 +184,7 @@ skd_http_start(const skb_config_t *config, skd_healthy_pt healthy)
 
     if (http != NULL && inet_pton(AF_INET, config->http_host, &address.sin_addr) == 1) {
         http->healthy = healthy;
+        http->config = config;
         errno = 0;
         http->daemon = MHD_start_daemon(MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD, 0,
             NULL, NULL, skd_http_handle, http,

@@ -24,6 +24,6 @@ skd_http_t *skd_http_start(const skb_config_t *config, skd_healthy_pt healthy);
 void skd_http_stop(skd_http_t *http);
 
 /* The metrics as text, to free(), or NULL: no memory. */
-char *skd_metrics_text(void);
+char *skd_metrics_text(const skb_config_t *config);
 
 #endif /* _SKD_HTTP_H_INCLUDED_ */

@@ -13,6 +13,7 @@
 #include "skd_activities.h"
 #include "skd_stats.h"
 #include "skd_stop.h"
+#include "skd_trouble.h"
 #include "skd_writer.h"
 
 typedef struct {
@@ -29,7 +30,7 @@ typedef struct {
     skd_backlog_t       *backlogs;      /* SKD_BACKLOGS_MAX of them */
     int64_t              tick_ms;       /* the slow part is due */
     uint64_t             now_ms;        /* Redis' clock at the tick, epoch milliseconds */
-    int64_t              warned_ms;     /* of the last warning about a duty */
+    uint64_t             mysql_ms;      /* MySQL's */
     int64_t              policy_ms;     /* Redis' eviction policy is looked at */
     int64_t              units_ms;      /* reserved units are compared with the ledger */
     int64_t              units_warn_ms; /* ... and the next complaint about them is due */
@@ -49,8 +50,18 @@ void skd_keeper_join(skd_keeper_t *keeper);
 
 /*
  * Its duties; each returns SKD_OK, or what to do about the connections.  What
- * concerns one activity alone is said in the log and tried again.
+ * concerns one activity alone is put aside with skd_trouble(), so that the others
+ * go on.  Those of the first group need Redis alone.
  */
+
+/* Says when Redis may evict keys. */
+skd_rc_e skd_keeper_policy(skd_keeper_t *keeper);
+
+/* Draws the picture of the backlog. */
+skd_rc_e skd_keeper_backlog(skd_keeper_t *keeper);
+
+/* Looks at the clocks of both servers. */
+skd_rc_e skd_keeper_clocks(skd_keeper_t *keeper);
 
 /* Answers buyers whose result is not in Redis any more. */
 skd_rc_e skd_keeper_lookup(skd_keeper_t *keeper);
@@ -60,9 +71,6 @@ skd_rc_e skd_keeper_watch(skd_keeper_t *keeper);
 
 /* Finishes preheats that were cut off; says whose rows are not as was promised. */
 skd_rc_e skd_keeper_promise(skd_keeper_t *keeper);
-
-/* Says when Redis may evict keys. */
-skd_rc_e skd_keeper_policy(skd_keeper_t *keeper);
 
 /* Says what is other than sql/ makes it, in MySQL. */
 skd_rc_e skd_keeper_schema(skd_keeper_t *keeper);
@@ -79,7 +87,8 @@ skd_rc_e skd_keeper_units(skd_keeper_t *keeper);
 /* Cancels orders that nobody paid. */
 skd_rc_e skd_keeper_unpaid(skd_keeper_t *keeper);
 
-/* Draws the picture of the backlog. */
-skd_rc_e skd_keeper_backlog(skd_keeper_t *keeper);
+/* It failed for one activity; returns what the round makes of it: SKD_OK to go on. */
+skd_rc_e skd_keeper_failed(skd_keeper_t *keeper, skd_duty_e duty, uint64_t activity,
+    skd_rc_e rc);
 
 #endif /* _SKD_KEEPER_H_INCLUDED_ */

@@ -268,16 +268,20 @@ skd_lookup_pipe(skd_keeper_t *keeper, size_t first, size_t end)
     for (i = 0; i < n; i++) {
         const redisReply  *reply = replies[i];
 
+        served = SKD_OK;
+
         if (skb_redis_class(reply) != SKB_REDIS_FINE) {
-            rc = skd_reader_failed(&keeper->reader, reply);
+            served = skd_reader_failed(&keeper->reader, reply);
 
         } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0
                    && keeper->reader.redis->err == 0)
         {
             skd_lookup_take(&askers, streams[first + i].activity, reply);
             served = askers.count > 0 ? skd_lookup_serve(keeper, &askers) : SKD_OK;
-            rc = served != SKD_OK ? served : rc;
         }
+
+        served = skd_keeper_failed(keeper, SKD_DUTY_LOOKUP, streams[first + i].activity, served);
+        rc = served != SKD_OK ? served : rc;
 
         freeReplyObject(replies[i]);
     }

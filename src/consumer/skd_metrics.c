@@ -11,9 +11,11 @@
 #include <sys/resource.h>
 
 #include "skd.h"
+#include "skd_clocks.h"
 #include "skd_http.h"
 #include "skd_promise.h"
 #include "skd_stats.h"
+#include "skd_trouble.h"
 
 typedef struct {
     const char  *metric;
@@ -86,7 +88,7 @@ skd_backlog_value(const skd_backlog_t *backlog, size_t which)
 
 /* What is not known is not shown. */
 static void
-skd_metrics_backlogs(FILE *out, const skd_backlog_t *backlogs, size_t n)
+skd_metrics_backlogs(FILE *out, const skd_backlog_t *backlogs, size_t n, int64_t activities)
 {
     static const char *const  names[][2] = {
         { "seckilld_unread", "Purchases that no consumer has read." },
@@ -94,6 +96,12 @@ skd_metrics_backlogs(FILE *out, const skd_backlog_t *backlogs, size_t n)
         { "seckilld_dead_letters", "Dead letters that are open." },
         { "seckilld_oldest_age_seconds", "Age of the oldest purchase not settled." }
     };
+
+    skd_metrics_head(out, "seckilld_activities", "gauge", "Activities registered in Redis.");
+
+    if (activities >= 0) {
+        fprintf(out, "seckilld_activities %" PRId64 "\n", activities);
+    }
 
     for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
         skd_metrics_head(out, names[k][0], "gauge", names[k][1]);
@@ -114,6 +122,58 @@ skd_metrics_backlogs(FILE *out, const skd_backlog_t *backlogs, size_t n)
             }
         }
     }
+}
+
+
+/* Of each duty and activity: a thing that is put aside, or an order of it. */
+static void
+skd_metrics_troubles(FILE *out)
+{
+    size_t         n, same;
+    skd_trouble_t  troubles[SKD_TROUBLES_MAX];
+
+    n = skd_troubles_told(troubles);
+    skd_metrics_head(out, "seckilld_troubles", "gauge",
+                     "What the keeper can't do at the moment, activity 0: for all.");
+
+    for (size_t i = 0; i < n; i++) {
+        if (troubles[i].tries == 0) {
+            continue;                   /* shown with an earlier one */
+        }
+
+        same = 0;
+
+        for (size_t k = i; k < n; k++) {
+            if (troubles[k].duty == troubles[i].duty
+                && troubles[k].activity == troubles[i].activity)
+            {
+                same++;
+                troubles[k].tries = k == i ? troubles[k].tries : 0;
+            }
+        }
+
+        fprintf(out, "seckilld_troubles{duty=\"%s\",activity=\"%" PRIu64 "\"} %zu\n",
+                skd_duty_name(troubles[i].duty), troubles[i].activity, same);
+    }
+}
+
+
+static void
+skd_metrics_clocks(FILE *out, const skb_config_t *config)
+{
+    skb_clocks_t  clocks;
+
+    skd_clocks_get(&clocks);
+    skd_metrics_head(out, "seckilld_clock_skew_seconds", "gauge",
+                     "Redis' clock less MySQL's, when both are known.");
+
+    if (clocks.clock[SKB_CLOCK_REDIS].fresh && clocks.clock[SKB_CLOCK_MYSQL].fresh) {
+        fprintf(out, "seckilld_clock_skew_seconds %.3f\n", (double) clocks.skew_ms / 1e3);
+    }
+
+    skd_metrics_head(out, "seckilld_clocks_trusted", "gauge",
+                     "1 when sales may be settled by the clocks of Redis and MySQL.");
+    fprintf(out, "seckilld_clocks_trusted %d\n", skd_clocks_may_settle(config));
 }
 
 
@@ -161,12 +221,13 @@ skd_metrics_files(FILE *out)
 
 
 char *
-skd_metrics_text(void)
+skd_metrics_text(const skb_config_t *config)
 {
     int             failed;
     char           *text = NULL;
     FILE           *out;
     size_t          n, len;
+    int64_t         activities;
     skd_backlog_t  *backlogs = calloc(SKD_BACKLOGS_MAX, sizeof(skd_backlog_t));
 
     out = backlogs != NULL ? open_memstream(&text, &len) : NULL;
@@ -176,14 +237,16 @@ skd_metrics_text(void)
         return NULL;
     }
 
-    n = skd_backlogs_get(backlogs);
+    n = skd_backlogs_get(backlogs, &activities);
 
     skd_metrics_counts(out);
     skd_metrics_histogram(out, SKD_TIME_BATCH, "seckilld_batch_duration_seconds",
                           "From a batch read to a batch settled.");
     skd_metrics_histogram(out, SKD_TIME_COMMIT, "seckilld_commit_duration_seconds",
                           "The COMMIT of a batch.");
-    skd_metrics_backlogs(out, backlogs, n);
+    skd_metrics_backlogs(out, backlogs, n, activities);
+    skd_metrics_troubles(out);
+    skd_metrics_clocks(out, config);
     skd_promise_metrics(out);
     skd_metrics_gauges(out);
     skd_metrics_files(out);

@@ -60,7 +60,16 @@ skd_promise_finish(skd_keeper_t *keeper, skd_stream_t *stream)
 
     default:
         writer->class = skb_mysql_class(writer->mysql);
-        return writer->class == SKB_MYSQL_CONFLICT ? SKD_CONFLICT : SKD_MYSQL_LOST;
+
+        switch (writer->class) {
+        case SKB_MYSQL_CONFLICT:
+            return SKD_CONFLICT;
+        case SKB_MYSQL_DUPLICATE:
+        case SKB_MYSQL_DATA:
+            return SKD_BLOCKED;
+        default:
+            return SKD_MYSQL_LOST;
+        }
     }
 }
 
@@ -182,22 +191,23 @@ skd_promise_rows(skd_keeper_t *keeper, size_t first, size_t end, skd_named_t *na
 skd_rc_e
 skd_keeper_promise(skd_keeper_t *keeper)
 {
-    size_t        n = keeper->activities.count, end, count = 0;
-    skd_rc_e      rc = SKD_OK, failed = SKD_OK;
-    skd_named_t  *named = calloc(SKD_BACKLOGS_MAX, sizeof(skd_named_t));
+    size_t         n = keeper->activities.count, end, count = 0;
+    skd_rc_e       rc = SKD_OK;
+    skd_named_t   *named = calloc(SKD_BACKLOGS_MAX, sizeof(skd_named_t));
+    skd_stream_t  *stream;
 
     if (named == NULL) {
         snprintf(keeper->writer.error, sizeof(keeper->writer.error), "out of memory");
         return SKD_BLOCKED;
     }
 
+    /* whatever is wrong with one: later, and the others now */
     for (size_t i = 0; rc == SKD_OK && i < n; i++) {
-        rc = skd_promise_finish(keeper, &keeper->activities.streams[i]);
+        stream = &keeper->activities.streams[i];
 
-        /* somebody holds the row: next time, and the others now */
-        if (rc == SKD_CONFLICT) {
-            failed = rc;
-            rc = SKD_OK;
+        if (!skd_trouble_aside(SKD_DUTY_PROMISE, stream->activity)) {
+            rc = skd_promise_finish(keeper, stream);
+            rc = skd_keeper_failed(keeper, SKD_DUTY_PROMISE, stream->activity, rc);
         }
     }
 
@@ -216,7 +226,7 @@ skd_keeper_promise(skd_keeper_t *keeper)
 
     free(named);
 
-    return rc != SKD_OK ? rc : failed;
+    return rc;
 }
 
 

@@ -9,6 +9,7 @@
 #include "skd_http.h"
 #include "skd_keeper.h"
 #include "skd_service.h"
+#include "skd_stats.h"
 #include "skd_worker.h"
 
 #define SKD_SILENCE_SPARE_MS  1000      /* beside the timeouts */
@@ -69,6 +70,7 @@ skd_service_start(const skb_config_t *config)
 
     memset(&skd_service, 0, sizeof(skd_service));
     skd_service.config = config;
+    skd_servers_forget();
 
     rc = skd_stop_init(&skd_service.stop);
 

@@ -9,6 +9,8 @@
 
 #include "skd_stats.h"
 
+#define SKD_BACKLOGS_STALE_US  INT64_C(30000000)        /* an older picture is not shown */
+
 typedef struct {
     atomic_uint_fast64_t  buckets[SKD_TIME_BUCKETS];
     atomic_uint_fast64_t  sum_us;
@@ -22,6 +24,8 @@ static atomic_int_fast64_t   skd_success_ms;
 static pthread_mutex_t  skd_backlogs_mutex = PTHREAD_MUTEX_INITIALIZER;
 static skd_backlog_t    skd_backlogs[SKD_BACKLOGS_MAX];
 static size_t           skd_backlogs_count;
+static int64_t          skd_backlogs_activities = -1;
+static int64_t          skd_backlogs_us;                /* when it was drawn */
 
 /* microseconds; above the last one is +Inf */
 static const uint32_t  skd_bounds_us[SKD_TIME_BUCKETS - 1] = {
@@ -130,7 +134,16 @@ skd_last_success_ms(void)
 
 
 void
-skd_backlogs_set(const skd_backlog_t *backlogs, size_t n)
+skd_servers_forget(void)
+{
+    for (int i = 0; i < SKD_SERVERS; i++) {
+        atomic_store(&skd_down[i], 0);
+    }
+}
+
+
+void
+skd_backlogs_set(const skd_backlog_t *backlogs, size_t n, size_t activities)
 {
     if (n > SKD_BACKLOGS_MAX) {
         n = SKD_BACKLOGS_MAX;
@@ -143,18 +156,40 @@ skd_backlogs_set(const skd_backlog_t *backlogs, size_t n)
     }
 
     skd_backlogs_count = n;
+    skd_backlogs_activities = (int64_t) activities;
+    skd_backlogs_us = skd_now_us();
+    pthread_mutex_unlock(&skd_backlogs_mutex);
+}
+
+
+void
+skd_backlogs_forget(void)
+{
+    pthread_mutex_lock(&skd_backlogs_mutex);
+
+    skd_backlogs_count = 0;
+    skd_backlogs_activities = -1;
+
     pthread_mutex_unlock(&skd_backlogs_mutex);
 }
 
 
 size_t
-skd_backlogs_get(skd_backlog_t *backlogs)
+skd_backlogs_get(skd_backlog_t *backlogs, int64_t *activities)
 {
     size_t  n;
 
     pthread_mutex_lock(&skd_backlogs_mutex);
 
     n = skd_backlogs_count;
+    *activities = skd_backlogs_activities;
+
+    /* the keeper may wait for a server, for as long as its timeout */
+    if (skd_now_us() - skd_backlogs_us > SKD_BACKLOGS_STALE_US) {
+        n = 0;
+        *activities = -1;
+    }
+
     memcpy(backlogs, skd_backlogs, n * sizeof(skd_backlog_t));
 
     pthread_mutex_unlock(&skd_backlogs_mutex);

@@ -59,10 +59,19 @@ int skd_server_is_up(skd_server_e server);
 void skd_succeeded(void);
 int64_t skd_last_success_ms(void);
 
-/* The new picture, at most SKD_BACKLOGS_MAX of it. */
-void skd_backlogs_set(const skd_backlog_t *backlogs, size_t n);
+/* The new picture, at most SKD_BACKLOGS_MAX of it; activities are registered in all. */
+void skd_backlogs_set(const skd_backlog_t *backlogs, size_t n, size_t activities);
 
-/* A copy of it; returns how many, at most SKD_BACKLOGS_MAX. */
-size_t skd_backlogs_get(skd_backlog_t *backlogs);
+/* Redis is away: nothing is known any more. */
+void skd_backlogs_forget(void);
+
+/*
+ * A copy of it; returns how many, at most SKD_BACKLOGS_MAX.  *activities is -1 when
+ * nothing is known, or the picture is too old to be shown.
+ */
+size_t skd_backlogs_get(skd_backlog_t *backlogs, int64_t *activities);
+
+/* Workers say anew which servers are there: those that stopped say nothing any more. */
+void skd_servers_forget(void);
 
 #endif /* _SKD_STATS_H_INCLUDED_ */

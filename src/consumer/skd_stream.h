@@ -19,6 +19,7 @@
 
 /* What the keeper knows of the activity; the workers have no part in it. */
 typedef struct {
+    int       unread;                   /* the facts could not be read: what follows is old */
     int       has_facts;                /* in Redis */
     char      state[12];
     uint64_t  epoch;

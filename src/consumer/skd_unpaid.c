@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sk_order_no.h"
 #include "skb_log.h"
+#include "skd_clocks.h"
 #include "skd_keeper.h"
 #include "skd_pause.h"
 #include "skd_rows.h"
@@ -16,6 +18,9 @@
 
 #define SKD_UNPAID_MAX    500           /* orders of one transaction */
 #define SKD_UNPAID_TURNS  20            /* transactions of one tick */
+#define SKD_UNPAID_BAD    8             /* orders that fail, until the activity is put aside */
+#define SKD_UNPAID_TIME   15            /* digits of an order_no that are its time */
+#define SKD_UNPAID_REF    "order:"      /* of the ledger, before the order_no */
 
 /* Cancelled ones of one activity. */
 typedef struct {
@@ -45,6 +50,66 @@ skd_unpaid_ids(skd_sql_t *sql, const skd_unpaid_t *unpaid)
 }
 
 
+/* What failed a moment ago is left alone for a while, so that it can't hide the rest. */
+static void
+skd_unpaid_leave_out(skd_sql_t *sql)
+{
+    size_t         n, activities = 0, orders = 0;
+    int64_t        now = skd_now_ms();
+    skd_trouble_t  troubles[SKD_TROUBLES_MAX];
+
+    n = skd_troubles_get(troubles);
+
+    for (size_t i = 0; i < n; i++) {
+        if (troubles[i].duty == SKD_DUTY_UNPAID && troubles[i].order == 0
+            && troubles[i].activity != 0 && troubles[i].next_ms > now)
+        {
+            skd_sql_text(sql, activities++ == 0 ? " AND activity_id NOT IN (" : ",");
+            skd_sql_u64(sql, troubles[i].activity);
+        }
+    }
+
+    skd_sql_text(sql, activities > 0 ? ")" : "");
+
+    for (size_t i = 0; i < n; i++) {
+        if (troubles[i].duty == SKD_DUTY_UNPAID && troubles[i].order != 0
+            && troubles[i].next_ms > now)
+        {
+            skd_sql_text(sql, orders++ == 0 ? " AND id NOT IN (" : ",");
+            skd_sql_u64(sql, troubles[i].order);
+        }
+    }
+
+    skd_sql_text(sql, orders > 0 ? ")" : "");
+}
+
+
+/*
+ * An order is as old as the smaller of two ages: that of created_at, by MySQL's
+ * clock, and that of its number, which begins with Redis' time.  Both are held
+ * against what the clocks said at the tick, so that a step behind it cancels nothing.
+ */
+static void
+skd_unpaid_age(skd_keeper_t *keeper, skd_sql_t *sql)
+{
+    char           text[32], digits[SK_ORDER_NO_LEN];
+    uint64_t       timeout_ms = keeper->config->consumer.pay_timeout_ms;
+    sk_order_no_t  no;
+
+    snprintf(text, sizeof(text), "%" PRIu64 ".%03u", (keeper->mysql_ms - timeout_ms) / 1000,
+             (unsigned) ((keeper->mysql_ms - timeout_ms) % 1000));
+    skd_sql_text(sql, "created_at < FROM_UNIXTIME(");
+    skd_sql_text(sql, text);
+
+    memset(&no, 0, sizeof(no));
+    no.accepted_ms = keeper->now_ms - timeout_ms;
+    sk_order_no_format(digits, &no);
+    skd_sql_text(sql, ") AND (LENGTH(order_no) <> 32 OR order_no < '");
+    skd_sql_bytes(sql, digits, SKD_UNPAID_TIME);
+    skd_sql_text(sql, "')");
+}
+
+
 /* Reads without a lock: the oldest ones, and of them those of the first one's activity. */
 static skd_rc_e
 skd_unpaid_find(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
@@ -55,10 +120,11 @@ skd_unpaid_find(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
     MYSQL_RES  *res;
     skd_sql_t  *sql = &keeper->writer.sql;
 
-    skd_sql_begin(sql, "SELECT id, activity_id FROM seckill_orders WHERE status = 1 "
-                       "AND created_at < NOW(6) - INTERVAL ");
-    skd_sql_u64(sql, keeper->config->consumer.pay_timeout_ms * 1000);
-    skd_sql_text(sql, " MICROSECOND ORDER BY created_at LIMIT ");
+    skd_sql_begin(sql, "SELECT id, activity_id, order_no FROM seckill_orders "
+                       "WHERE status = 1 AND ");
+    skd_unpaid_age(keeper, sql);
+    skd_unpaid_leave_out(sql);
+    skd_sql_text(sql, " ORDER BY created_at LIMIT ");
     skd_sql_u64(sql, SKD_UNPAID_MAX);
 
     unpaid->count = 0;
@@ -76,6 +142,8 @@ skd_unpaid_find(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
         }
 
         if (activity == unpaid->activity) {
+            snprintf(unpaid->refs[unpaid->count], sizeof(unpaid->refs[0]), SKD_UNPAID_REF "%s",
+                     row[2]);
             unpaid->ids[unpaid->count++] = strtoull(row[0], NULL, 10);
         }
     }
@@ -161,7 +229,8 @@ skd_unpaid_still(skd_keeper_t *keeper, skd_unpaid_t *unpaid)
     unpaid->units = 0;
 
     while ((row = mysql_fetch_row(res)) != NULL) {
-        snprintf(unpaid->refs[unpaid->count], sizeof(unpaid->refs[0]), "order:%s", row[1]);
+        snprintf(unpaid->refs[unpaid->count], sizeof(unpaid->refs[0]), SKD_UNPAID_REF "%s",
+                 row[1]);
         unpaid->quantities[unpaid->count] = strtoull(row[2], NULL, 10);
         unpaid->units += unpaid->quantities[unpaid->count];
         unpaid->ids[unpaid->count++] = strtoull(row[0], NULL, 10);
@@ -321,69 +390,133 @@ skd_unpaid_release(skd_keeper_t *keeper, skd_stream_t *stream)
 static skd_rc_e
 skd_unpaid_release_all(skd_keeper_t *keeper)
 {
-    skd_rc_e       rc, failed = SKD_OK;
+    skd_rc_e       rc = SKD_OK;
     skd_stream_t  *stream;
 
-    for (size_t i = 0; i < keeper->activities.count; i++) {
+    for (size_t i = 0; rc == SKD_OK && i < keeper->activities.count; i++) {
         stream = &keeper->activities.streams[i];
 
         if (stream->care.released || !stream->care.has_facts || !stream->care.has_row
             || stream->care.epoch != stream->care.row_epoch
-            || strcmp(stream->care.state, "settled") == 0)
+            || stream->care.unread || strcmp(stream->care.state, "settled") == 0
+            || skd_trouble_aside(SKD_DUTY_RELEASE, stream->activity))
         {
             continue;
         }
 
         rc = skd_unpaid_release(keeper, stream);
-
-        if (rc == SKD_REDIS_LOST || rc == SKD_MYSQL_LOST) {
-            return rc;
-        }
-
-        failed = rc != SKD_OK ? rc : failed;
+        rc = skd_keeper_failed(keeper, SKD_DUTY_RELEASE, stream->activity, rc);
     }
 
-    return failed;
+    return rc;
+}
+
+
+static void
+skd_unpaid_done(skd_keeper_t *keeper, const skd_unpaid_t *unpaid)
+{
+    skd_stream_t  *stream;
+
+    if (unpaid->count > 0) {
+        skd_count(SKD_COUNT_CANCELLED, unpaid->count);
+        skb_log(SKB_INFO, "unpaid orders cancelled",
+                "activity=%" PRIu64 " orders=%zu units=%" PRIu64 " to=%s",
+                unpaid->activity, unpaid->count, unpaid->units,
+                unpaid->target[0] != '\0' ? unpaid->target : "none");
+    }
+
+    for (size_t i = 0; i < unpaid->count; i++) {
+        skd_trouble_over(SKD_DUTY_UNPAID, unpaid->activity, unpaid->ids[i]);
+    }
+
+    stream = skd_activities_find(&keeper->activities, unpaid->activity);
+
+    if (stream != NULL && unpaid->target[0] == 'r') {
+        stream->care.released = 0;
+    }
+}
+
+
+/* n of all from first on; halves, until an order that can't be cancelled stands alone. */
+static skd_rc_e
+skd_unpaid_some(skd_keeper_t *keeper, const skd_unpaid_t *all, size_t first, size_t n,
+    unsigned *bad)
+{
+    skd_rc_e      rc;
+    skd_unpaid_t  some;
+
+    memset(&some, 0, sizeof(some));
+    some.activity = all->activity;
+    some.count = n;
+    memcpy(some.ids, &all->ids[first], n * sizeof(some.ids[0]));
+
+    rc = skd_unpaid_cancel(keeper, &some);
+
+    if (rc == SKD_OK) {
+        skd_unpaid_done(keeper, &some);
+        return SKD_OK;
+    }
+
+    if (rc != SKD_SPLIT && rc != SKD_DUPLICATE) {
+        return rc;
+    }
+
+    if (n == 1) {
+        skd_trouble(SKD_DUTY_UNPAID, all->activity, all->ids[first],
+                    all->refs[first] + strlen(SKD_UNPAID_REF), 0, keeper->writer.error);
+        return ++*bad < SKD_UNPAID_BAD ? SKD_OK : SKD_BLOCKED;
+    }
+
+    rc = skd_unpaid_some(keeper, all, first, n / 2, bad);
+
+    return rc == SKD_OK ? skd_unpaid_some(keeper, all, first + n / 2, n - n / 2, bad) : rc;
+}
+
+
+/* Of the oldest activity that has some; *more: there may be others. */
+static skd_rc_e
+skd_unpaid_turn(skd_keeper_t *keeper, int *more)
+{
+    skd_rc_e      rc;
+    unsigned      bad = 0;
+    skd_unpaid_t  unpaid;
+
+    *more = 0;
+    memset(&unpaid, 0, sizeof(unpaid));
+    rc = skd_unpaid_find(keeper, &unpaid);
+
+    if (rc != SKD_OK || unpaid.count == 0) {
+        return rc;
+    }
+
+    rc = skd_unpaid_some(keeper, &unpaid, 0, unpaid.count, &bad);
+    rc = skd_keeper_failed(keeper, SKD_DUTY_UNPAID, unpaid.activity, rc);
+
+    /* a table of troubles that is full puts nothing aside: no more in this tick */
+    *more = skd_trouble_room();
+
+    return rc;
 }
 
 
 skd_rc_e
 skd_keeper_unpaid(skd_keeper_t *keeper)
 {
-    skd_rc_e       rc = SKD_OK;
-    skd_stream_t  *stream;
-    skd_unpaid_t   unpaid;
+    int             more = 1;
+    skd_rc_e        rc = SKD_OK;
+    const uint64_t  timeout_ms = keeper->config->consumer.pay_timeout_ms;
 
-    if (keeper->config->consumer.pay_timeout_ms == 0) {
+    if (timeout_ms == 0) {
         return SKD_OK;
     }
 
-    for (int turn = 0; turn < SKD_UNPAID_TURNS && !skd_stopping(keeper->stop); turn++) {
-        memset(&unpaid, 0, sizeof(unpaid));
-        rc = skd_unpaid_find(keeper, &unpaid);
-
-        if (rc != SKD_OK || unpaid.count == 0) {
-            break;
-        }
-
-        rc = skd_unpaid_cancel(keeper, &unpaid);
-
-        if (rc != SKD_OK) {
-            break;
-        }
-
-        if (unpaid.count > 0) {
-            skd_count(SKD_COUNT_CANCELLED, unpaid.count);
-            skb_log(SKB_INFO, "unpaid orders cancelled",
-                    "activity=%" PRIu64 " orders=%zu units=%" PRIu64 " to=%s",
-                    unpaid.activity, unpaid.count, unpaid.units,
-                    unpaid.target[0] != '\0' ? unpaid.target : "none");
-        }
-
-        stream = skd_activities_find(&keeper->activities, unpaid.activity);
-
-        if (stream != NULL && unpaid.target[0] == 'r') {
-            stream->care.released = 0;
+    if (skd_clocks_may_cancel(keeper->config) && keeper->now_ms > timeout_ms
+        && keeper->mysql_ms > timeout_ms)
+    {
+        for (int turn = 0; rc == SKD_OK && more && turn < SKD_UNPAID_TURNS
+                           && !skd_stopping(keeper->stop); turn++)
+        {
+            rc = skd_unpaid_turn(keeper, &more);
         }
     }
 

@@ -46,7 +46,7 @@ skd_watch_pipe(skd_keeper_t *keeper, size_t first, size_t end)
 {
     char           key[SK_KEY_MAX + 1];
     void          *reply;
-    skd_rc_e       rc = SKD_OK;
+    skd_rc_e       rc = SKD_OK, one;
     skd_reader_t  *reader = &keeper->reader;
     const char    *prefix = keeper->config->redis.prefix;
     skd_stream_t  *streams = keeper->activities.streams;
@@ -66,14 +66,23 @@ skd_watch_pipe(skd_keeper_t *keeper, size_t first, size_t end)
             return skd_reader_failed(reader, NULL);
         }
 
-        if (skb_redis_class(reply) != SKB_REDIS_FINE) {
-            rc = skd_reader_failed(reader, reply);
+        one = SKD_OK;
+        streams[i].care.unread = skb_redis_class(reply) != SKB_REDIS_FINE;
+
+        if (streams[i].care.unread) {
+            one = skd_reader_failed(reader, reply);
 
         } else {
             skd_watch_facts(&streams[i].care, reply);
         }
 
         freeReplyObject(reply);
+
+        /* what can't be read is neither whole nor lost */
+        if (one != SKD_OK) {
+            one = skd_keeper_failed(keeper, SKD_DUTY_WATCH, streams[i].activity, one);
+            rc = one != SKD_OK ? one : rc;
+        }
     }
 
     return rc;
@@ -211,32 +220,12 @@ skd_watch_judge(skd_keeper_t *keeper, skd_stream_t *stream)
 }
 
 
-static skd_rc_e
-skd_watch_clock(skd_keeper_t *keeper)
-{
-    skd_rc_e     rc = SKD_OK;
-    redisReply  *reply = redisCommand(keeper->reader.redis, "TIME");
-
-    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 2) {
-        rc = skd_reader_failed(&keeper->reader, reply);
-
-    } else {
-        keeper->now_ms = skd_fact(reply, 0) * 1000 + skd_fact(reply, 1) / 1000;
-    }
-
-    freeReplyObject(reply);
-
-    return rc;
-}
-
-
 skd_rc_e
 skd_keeper_watch(skd_keeper_t *keeper)
 {
-    size_t    n = keeper->activities.count, end;
-    skd_rc_e  rc, failed = SKD_OK;
-
-    rc = skd_watch_clock(keeper);
+    size_t         n = keeper->activities.count, end;
+    skd_rc_e       rc = SKD_OK;
+    skd_stream_t  *stream;
 
     for (size_t i = 0; rc == SKD_OK && i < n; i = end) {
         end = i + SKD_WATCH_PIPE < n ? i + SKD_WATCH_PIPE : n;
@@ -248,15 +237,15 @@ skd_keeper_watch(skd_keeper_t *keeper)
         rc = skd_watch_rows(keeper, i, end);
     }
 
+    /* one activity's own trouble keeps none of the others waiting */
     for (size_t i = 0; rc == SKD_OK && i < n; i++) {
-        rc = skd_watch_judge(keeper, &keeper->activities.streams[i]);
+        stream = &keeper->activities.streams[i];
 
-        /* one activity's own trouble keeps none of the others waiting */
-        if (rc != SKD_REDIS_LOST && rc != SKD_MYSQL_LOST) {
-            failed = rc != SKD_OK ? rc : failed;
-            rc = SKD_OK;
+        if (!stream->care.unread && !skd_trouble_aside(SKD_DUTY_WATCH, stream->activity)) {
+            rc = skd_watch_judge(keeper, stream);
+            rc = skd_keeper_failed(keeper, SKD_DUTY_WATCH, stream->activity, rc);
         }
     }
 
-    return rc != SKD_OK ? rc : failed;
+    return rc;
 }

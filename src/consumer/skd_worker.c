@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "skb_log.h"
+#include "skd_clocks.h"
 #include "skd_failpoint.h"
 #include "skd_notify.h"
 #include "skd_stats.h"
@@ -164,7 +165,10 @@ skd_worker_tend(skd_worker_t *worker, skd_stream_t *stream)
         }
     }
 
-    if (rc == SKD_OK) {
+    /* what is deleted is gone: not by a clock that is not to be believed */
+    now_ms = rc == SKD_OK ? skd_clocks_redis_ms(worker->config) : 0;
+
+    if (now_ms > 0) {
         rc = skd_stream_trim(stream, &worker->reader, now_ms);
     }
 

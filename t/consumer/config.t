@@ -55,6 +55,8 @@ my @wrong = (
     ["[consumer]\nretry = 0s\n", 2, 'a time of 1ms to'],
     ["[consumer]\non_dead = mail root\n", 2, 'an absolute path expected'],
     ["[consumer]\npay_timeout = 15\n", 2, 'a time like 50ms'],
+    ["[consumer]\nclock_trust = 0s\n", 2, 'a time of 1000ms to 86400000ms expected'],
+    ["[consumer]\nclock_trust_start = 2h\n", 2, 'a time of 0ms to 3600000ms expected'],
     ["[consumer]\ncancelled_units = redis\n", 2, 'none, product or activity expected'],
     ["[http]\nlisten = yes\n", 2, 'host:port expected'],
     ["[http]\nlisten = 10.0.0.1:9090\n", 2, 'a loopback address'],
@@ -102,6 +104,8 @@ retry = 1s
 on_dead = /usr/local/bin/alarm
 settle_after = 0s
 pay_timeout = 30m
+clock_trust = 15m
+clock_trust_start = 30s
 cancelled_units = activity
 
 [http]
@@ -114,6 +118,15 @@ END_CONF
     is($exit, 0, 'all settings together are fine') or diag($err);
     like($err, qr/is fine/, 'which is said');
     is($out, '', 'stdout stays empty');
+    unlike($err, qr/pay_timeout/, 'and nothing of a pay_timeout that is given');
+
+    # F-F3
+    ($exit, $out, $err) = check("[consumer]\nname = a\n");
+    is($exit, 0, 'no pay_timeout is fine');
+    like($err, qr/note: \[consumer\] "pay_timeout" is not set: unpaid orders are never cancelled/,
+        'F-F3: and -t says what that means');
+    ($exit, $out, $err) = check("[consumer]\npay_timeout = 0s\n");
+    unlike($err, qr/pay_timeout/, 'unless it is meant');
 
     ($exit) = check("\xef\xbb\xbf[log]\r\nlevel = info\r\n");
     is($exit, 0, 'a file of another system is fine');

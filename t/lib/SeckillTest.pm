@@ -148,7 +148,7 @@ sub conf {
     my $redis = delete $args{redis};
     my $mysql = delete $args{mysql};
     my $n     = ++$self->{serial}{conf};
-    my %conf  = (consumer => { name => 'test' }, log => { level => 'info' });
+    my %conf  = (consumer => { name => 'test', clock_trust_start => '200ms' }, log => { level => 'info' });
 
     if ($redis) {
         $conf{redis}{address} = "unix:$redis->{sock}";

@@ -12,7 +12,9 @@
 
 #include "ctl_activities.h"
 #include "ctl_doctor.h"
+#include "ctl_backend.h"
 #include "sk_id.h"
+#include "skb_clock_trust.h"
 
 #define CTL_SKEW_MS      200            /* worth a line */
 #define CTL_SKEW_BAD_MS  1000           /* buyers would see it */
@@ -116,6 +118,46 @@ ctl_doctor_clock(ctl_doctor_t *doctor, const char *check, int64_t began_ms, int6
 }
 
 
+/* Nothing that can't be taken back is done while these two differ. */
+static void
+ctl_doctor_clocks(ctl_doctor_t *doctor)
+{
+    char                 why[CTL_MESSAGE_MAX];
+    skb_clocks_t         clocks;
+    skb_clock_reading_t  readings[SKB_CLOCKS];
+
+    memset(&clocks, 0, sizeof(clocks));
+    why[0] = '\0';
+
+    if (skb_clock_read_redis(ctl_redis_context(doctor->ctl), &readings[SKB_CLOCK_REDIS], why,
+                             sizeof(why)) == SKB_REDIS_FINE
+        && skb_clock_read_mysql(ctl_mysql(doctor->ctl), &readings[SKB_CLOCK_MYSQL], why,
+                                sizeof(why)) == SKB_MYSQL_FINE)
+    {
+        skb_clocks_note(&clocks, readings);
+    }
+
+    switch (skb_clocks_judge(&clocks, skb_boot_ms(), 0, 0)) {
+
+    case SKB_CLOCKS_FINE:
+        ctl_doctor_tell(doctor, CTL_IS_OK, "clocks", "", "Redis' is %+" PRId64 " ms from MySQL's",
+                        clocks.skew_ms);
+        break;
+
+    case SKB_CLOCKS_SKEW:
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "clocks", "let NTP set the clocks of both hosts: "
+                        "until they agree nothing is settled or cancelled", "Redis' is %+" PRId64
+                        " ms from MySQL's", clocks.skew_ms);
+        break;
+
+    default:
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "clocks", "look at the network and the load: "
+                        "nothing is settled by clocks that are not known", "not known, %s",
+                        why[0] ? why : "an answer took too long");
+    }
+}
+
+
 static int
 ctl_doctor_one(ctl_doctor_t *doctor, uint64_t activity)
 {
@@ -173,6 +215,8 @@ ctl_doctor_all(ctl_doctor_t *doctor, uint64_t one)
     if (redis != CTL_FINE || mysql != CTL_FINE) {
         return redis != CTL_FINE ? redis : mysql;
     }
+
+    ctl_doctor_clocks(doctor);
 
     return doctor->all ? ctl_doctor_sales(doctor) : ctl_doctor_one(doctor, one);
 }

@@ -9,7 +9,12 @@
 #include "ctl_backend.h"
 #include "ctl_json.h"
 #include "sk_id.h"
+#include "skb_clock_trust.h"
 #include "skb_settle.h"
+
+enum {
+    CTL_OPT_CLOCK_OK = CTL_OPT + 1
+};
 
 
 static int
@@ -60,28 +65,69 @@ ctl_settle_tell(ctl_t *ctl, uint64_t activity, skb_settle_e how, const skb_settl
 }
 
 
+/* Both clocks must be to be believed, for this can't be taken back; or somebody says so. */
+static int
+ctl_settle_clocks(ctl_t *ctl, int clock_ok, uint64_t *now_ms)
+{
+    char                 why[CTL_MESSAGE_MAX];
+    int64_t              ms = 0;
+    redisContext        *redis = ctl_redis_context(ctl);
+    skb_clocks_e         verdict = SKB_CLOCKS_FINE;
+    skb_clock_reading_t  reading;
+
+    why[0] = '\0';
+
+    if (!clock_ok) {
+        verdict = skb_clocks_ask(redis, ctl_mysql(ctl), &ms, why, sizeof(why));
+
+    } else if (skb_clock_read_redis(redis, &reading, why, sizeof(why)) == SKB_REDIS_FINE) {
+        ms = reading.ms;
+
+    } else {
+        verdict = SKB_CLOCKS_FAILED;
+    }
+
+    *now_ms = (uint64_t) ms;
+
+    if (verdict == SKB_CLOCKS_FAILED) {
+        return ctl_fail(ctl, CTL_UNREACHABLE, "the clocks can't be read: %s", why);
+    }
+
+    return verdict == SKB_CLOCKS_FINE
+           ? CTL_FINE
+           : ctl_fail(ctl, CTL_REFUSED, "%s: let NTP set them, then run it again; or --clock-ok "
+                      "when the sale has really ended", why);
+}
+
+
 static int
 ctl_settle_run(ctl_t *ctl, int argc, char **argv)
 {
-    int           opt, rc, yes;
+    int           opt, rc, yes, clock_ok;
     char          actor[CTL_ACTOR_MAX];
-    uint64_t      activity;
+    uint64_t      activity, now_ms;
     skb_settle_e  how;
     skb_settle_t  settle;
 
     static const struct option  options[] = {
-        { "yes", no_argument, NULL, CTL_OPT },
+        { "yes",      no_argument, NULL, CTL_OPT },
+        { "clock-ok", no_argument, NULL, CTL_OPT_CLOCK_OK },
         CTL_OPTIONS
     };
 
     yes = 0;
+    clock_ok = 0;
 
     while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
         if (opt == '?') {
             return ctl->exit;
         }
 
-        yes = 1;
+        if (opt == CTL_OPT_CLOCK_OK) {
+            clock_ok = 1;
+        } else {
+            yes = 1;
+        }
     }
 
     if (argc - optind != 1) {
@@ -95,14 +141,15 @@ ctl_settle_run(ctl_t *ctl, int argc, char **argv)
     if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
         || (rc = ctl_open_redis(ctl)) != CTL_FINE
         || (rc = ctl_confirm(ctl, yes, activity, "The sale is closed for good")) != CTL_FINE
-        || (rc = ctl_activity_lock(ctl, activity)) != CTL_FINE)
+        || (rc = ctl_activity_lock(ctl, activity)) != CTL_FINE
+        || (rc = ctl_settle_clocks(ctl, clock_ok, &now_ms)) != CTL_FINE)
     {
         return rc;
     }
 
     ctl_actor(actor, sizeof(actor));
     how = skb_settle(ctl_redis_context(ctl), ctl_mysql(ctl), ctl_config(ctl), activity, actor,
-                     &settle);
+                     now_ms, &settle);
 
     return how == SKB_SETTLE_DONE || how == SKB_SETTLE_ALREADY
            ? ctl_settle_tell(ctl, activity, how, &settle)
@@ -112,12 +159,14 @@ ctl_settle_run(ctl_t *ctl, int argc, char **argv)
 
 const ctl_verb_t  ctl_settle_verb = {
     "settle",
-    "ID [--yes]",
+    "ID [--yes] [--clock-ok]",
     "close a sale for good after its end",
     "Gives unsold units back to products.stock, sets status 2, and lets the keys in\n"
     "Redis expire after a day.  seckilld does it by itself.  Refused (exit 4) before the\n"
-    "end, and while purchases are unread, pending or dead letters.\n"
+    "end, while purchases are unread, pending or dead letters, and while the clocks of\n"
+    "Redis and MySQL are not to be believed: both are read twice, a second apart.\n"
     "\n"
-    "      --yes          do not ask\n",
+    "      --yes          do not ask\n"
+    "      --clock-ok     by Redis' clock, whatever MySQL's says\n",
     ctl_settle_run
 };
