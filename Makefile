@@ -5,13 +5,13 @@
 #   make SANITIZE=1          the same with ASan and UBSan, in build/asan
 #   make V=1                 with the whole command lines
 #   make NGINX_SRC=dir       the module for another nginx source tree (1.22 or newer)
-#   make NGX_FLAGS=...       its configure arguments, see nginx -V (--with-compat)
+#   make NGX_FLAGS=...       its configure arguments, see nginx -V; without, TLS and HTTP/2
 
 SHELL     := /bin/bash
 SANITIZE  ?=
 BUILD     ?= $(if $(SANITIZE),build/asan,build)
 NGINX_SRC ?=
-NGX_FLAGS ?= --with-compat
+NGX_FLAGS ?= --with-compat --with-http_ssl_module --with-http_v2_module
 Q         := $(if $(V),,@)
 JOBS      ?= $(shell nproc)
 

@@ -25,7 +25,7 @@ packages() {
                 libtest-base-perl libtext-diff-perl libtest-longstring-perl \
                 liblist-moreutils-perl libipc-run-perl libwww-perl liburi-perl \
                 libjson-perl openssl strace ;;
-    lint)  echo cppcheck clang-tidy lua-check shellcheck perl mandoc prometheus systemd ;;
+    lint)  echo clang cppcheck clang-tidy lua-check shellcheck perl mandoc prometheus systemd ;;
     deb)   echo debhelper dpkg-dev lintian ;;
     bench) echo wrk libnginx-mod-http-lua lua-nginx-redis lua-resty-core lua-resty-lrucache \
                 lua-cjson strace linux-perf perl ;;

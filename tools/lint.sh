@@ -71,6 +71,20 @@ tidy() {
         exit 1' tidy {} "${flags[@]}"
 }
 
+# Everything compiles with clang without a warning.
+clang_compiles() {
+    local -a flags=()
+
+    while [ "$1" != -- ]; do
+        flags+=("$1")
+        shift
+    done
+    shift
+
+    printf '%s\0' "$@" | xargs -0 -P "$jobs" -I{} clang -fsyntax-only -Wall -Wextra -Wpointer-arith \
+        -Wno-unused-parameter -Werror "${flags[@]}" {}
+}
+
 run_cppcheck() {
     # missingIncludeSystem: cppcheck does not read libc.  variableScope: nginx
     # declares at the top.  constParameter: nginx's callbacks fix the types.
@@ -116,6 +130,10 @@ node_check() {
 }
 
 check cppcheck run_cppcheck "${module_sources[@]}" "${plain_sources[@]}"
+# the module also with what nginx' build asks clang for
+check "clang, module" clang_compiles -Wconditional-uninitialized "${ours[@]}" "${nginx[@]}" -- \
+    "${module_sources[@]}"
+check "clang, plain C" clang_compiles "${ours[@]}" "${mysql[@]}" -- "${plain_sources[@]}"
 check "clang-tidy, module" tidy "${ours[@]}" "${nginx[@]}" -- "${module_sources[@]}"
 check "clang-tidy, plain C" tidy "${ours[@]}" "${mysql[@]}" -- "${plain_sources[@]}"
 check luacheck luacheck --no-color -qq --codes lua tools/bench/peer/admit.lua

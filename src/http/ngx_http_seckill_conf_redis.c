@@ -161,6 +161,7 @@ char *
 ngx_http_seckill_conf_redis_check(ngx_conf_t *cf,
     ngx_http_seckill_loc_conf_t *slcf)
 {
+    ngx_resolver_ctx_t        *resolve;
     ngx_http_core_loc_conf_t  *clcf;
 
     if (slcf->redis->tls) {
@@ -173,13 +174,22 @@ ngx_http_seckill_conf_redis_check(ngx_conf_t *cf,
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
 
-    if (clcf->resolver->connections.nelts == 0) {
+    /* asked this way, as the fields of a resolver are not the same everywhere */
+    resolve = ngx_resolve_start(clcf->resolver, NULL);
+
+    if (resolve == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (resolve == NGX_NO_RESOLVER) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "redis address \"%V\" is a host name and needs a "
                            "\"resolver\" directive, with a name server that "
                            "knows it", &slcf->redis->name);
         return NGX_CONF_ERROR;
     }
+
+    ngx_resolve_name_done(resolve);
 
     slcf->redis_settings.resolver = clcf->resolver;
     slcf->redis_settings.owner = cf->pool;

@@ -216,6 +216,9 @@ ngx_http_seckill_load_done(ngx_seckill_call_t *call)
 
     load = call->data;
 
+    ngx_memzero(&facts, sizeof(ngx_http_seckill_facts_t));
+    ngx_memzero(&control, sizeof(ngx_http_seckill_control_t));
+
     ngx_queue_remove(&load->queue);
     ngx_http_seckill_gauge_redis(load->conf);
 

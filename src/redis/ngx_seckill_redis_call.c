@@ -386,16 +386,16 @@ ngx_seckill_redis_call_finish(ngx_seckill_redis_conn_t *conn,
     ngx_seckill_redis_t  *redis;
 
     redis = conn->redis;
+    reply = NULL;
 
     for (i = 0; i < call->received; i++) {
-        reply = call->replies[i];
-
-        if (reply->type == REDIS_REPLY_ERROR) {
+        if (call->replies[i]->type == REDIS_REPLY_ERROR) {
+            reply = call->replies[i];
             break;
         }
     }
 
-    if (i == call->received) {
+    if (reply == NULL) {
         if (call->script == &sk_scripts[SK_SCRIPT_ADMIT] && !call->internal) {
             ngx_seckill_redis_right_node(conn);
         }

@@ -70,9 +70,9 @@ ctl_sums_row(ctl_t *ctl, const char *select, uint64_t id, const char *tail, int6
     column = mysql_fetch_row(res);
     *there = column != NULL;
 
-    for (i = 0; column && i < n; i++) {
+    for (i = 0; i < n; i++) {
         *there = *there && column[i] != NULL;
-        numbers[i] = column[i] ? ctl_column_i64(column[i]) : 0;
+        numbers[i] = *there ? ctl_column_i64(column[i]) : 0;
     }
 
     mysql_free_result(res);
@@ -95,7 +95,7 @@ static int
 ctl_sums_stock(ctl_t *ctl, uint64_t activity, ctl_sums_t *sums)
 {
     int      rc, there;
-    int64_t  product, base[2], moved;
+    int64_t  product = 0, base[2] = { 0 }, moved = 0;
 
     rc = ctl_sums_row(ctl, "SELECT product_id FROM seckill_stock_log WHERE kind IN ('preheat', "
                       "'restock') AND units < 0 AND activity_id = ", activity,
@@ -130,7 +130,7 @@ int
 ctl_sums_read(ctl_t *ctl, uint64_t activity, ctl_sums_t *sums)
 {
     int      rc, migrated, there;
-    int64_t  row[4], orders, ledger[3], seq;
+    int64_t  row[4] = { 0 }, orders = 0, ledger[3] = { 0 }, seq = 0;
 
     memset(sums, 0, sizeof(*sums));
 
