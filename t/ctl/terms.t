@@ -161,6 +161,14 @@ for my $who (qw(daemon preheat)) {
     is($line->{level}, 'wrong', 'doctor calls it wrong');
     like($line->{found}, qr/price 9\.90, now 99\.00/, '... and names it');
 
+    # more units come from the product that is sold
+    my $other = $c->activity;
+    edit($id, "product_id = $other");
+    is(($c->ctl('restock', $id, 5))[0], 0, 'a restock while the row names another product');
+    is($c->products_stock($other), 1000, '... takes nothing from that one');
+    is($c->products_stock($id), 985, '... but from the promised one');
+    edit($id, "product_id = $id");
+
     # a loss: what was promised goes on in the next epoch
     $c->redis->del(map { $c->key($_, $id) } qw(activity stock order_users orders));
     ($exit, $out, $err) = $c->ctl('restore', $id, '--yes');

@@ -236,8 +236,8 @@ ctl_reserve_proves(ctl_t *ctl, uint64_t activity, uint64_t product, int64_t unit
     }
 
     if (stock < 0 || stock + units > (int64_t) UINT32_MAX) {
-        return ctl_fail(ctl, CTL_REFUSED, "%" PRId64 " units of activity %" PRIu64 " can't go back "
-                        "to product %" PRIu64 ", which %s", units, activity, product,
+        return ctl_fail(ctl, CTL_REFUSED, "%" PRId64 " units of activity %" PRIu64 " can't go "
+                        "back to product %" PRIu64 ", which %s", units, activity, product,
                         stock < 0 ? "is not in products" : "has no room for them");
     }
 

@@ -88,7 +88,8 @@ ctl_restock_check(ctl_t *ctl, const ctl_restock_t *restock)
 
     if (live->epoch != row->epoch) {
         return ctl_fail(ctl, CTL_REFUSED, "Redis holds epoch %" PRIu64 ", MySQL epoch %" PRIu64
-                        ": restore the sale first", live->epoch, row->epoch);
+                        ": %s first", live->epoch, row->epoch, live->epoch > row->epoch
+                        ? "a preheat was cut off, run preheat" : "restore the sale");
     }
 
     if (row->status == 2 || strcmp(live->state, "settled") == 0
@@ -169,7 +170,14 @@ ctl_restock_mysql(ctl_t *ctl, void *data)
         return rc;
     }
 
-    rc = ctl_restock_take(ctl, restock);
+    /* more of what is sold, whatever the row says by now */
+    rc = ctl_ledger_product(ctl, restock->activity, restock->row.product_id,
+                            &restock->row.product_id);
+
+    if (rc == CTL_FINE) {
+        rc = ctl_restock_take(ctl, restock);
+    }
+
     if (rc != CTL_FINE) {
         return rc;
     }
