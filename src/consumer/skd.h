@@ -23,6 +23,7 @@ typedef enum {
     SKD_CONFLICT,                       /* deadlock or lock wait: the whole again, soon */
     SKD_DUPLICATE,                      /* a unique key is taken: the whole again, with a look */
     SKD_SPLIT,                          /* something in it can't be stored, or it is too large */
+    SKD_OLDER,                          /* of an epoch before the row's: does Redis hold it? */
     SKD_BLOCKED,                        /* this activity can't go on: back off it alone */
     SKD_STOPPED                         /* the daemon is told to stop */
 } skd_rc_e;

@@ -27,6 +27,9 @@ skd_activities_rewind(skd_activities_t *activities)
 {
     for (size_t i = 0; i < activities->count; i++) {
         skd_stream_rewind(&activities->streams[i]);
+        /* a cursor means nothing to another server */
+        strcpy(activities->streams[i].claim_cursor, "0-0");
+        activities->streams[i].claim_ms = 0;
         activities->streams[i].next_ms = 0;
     }
 

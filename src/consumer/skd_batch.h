@@ -53,6 +53,9 @@ typedef struct {
     uint64_t           age_ms;                          /* since the first of them */
     char               number[SK_ORDER_NO_LEN + 1];     /* order_no to write, maybe renumbered */
 
+    uint64_t           held_epoch;      /* Redis holds it, asked when the row had this epoch */
+    int                forgotten;       /* Redis does not, and a restore has not counted it */
+
     /* of the current attempt */
     skd_outcome_e      outcome;
     const char        *reason;          /* of SKD_DEAD */
@@ -81,6 +84,7 @@ typedef struct {
     skd_batch_t  *batch;
     size_t        first;
     size_t        count;
+    uint64_t      epoch;                /* of the activity's row, as it was read last */
 } skd_range_t;
 
 /* Returns 0, or -1: no memory. */

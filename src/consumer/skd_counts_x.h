@@ -28,6 +28,10 @@ SKD_COUNT(PAUSED,          "seckilld_data_loss_total", "",
           "Sales found with live data older than what was known of them.")
 SKD_COUNT(UNITS_WRONG,     "seckilld_units_wrong_total", "",
           "Times a sale stopped because it would sell units that were never reserved.")
+SKD_COUNT(SURPLUS,         "seckilld_surplus_buyers_total", "",
+          "Sales found with more buyers in Redis than were counted.")
+SKD_COUNT(FORGOTTEN,       "seckilld_forgotten_purchases_total", "",
+          "Purchases of a life before a restore that Redis does not know: not written.")
 SKD_COUNT(SETTLED,         "seckilld_settled_sales_total", "", "Sales settled after their end.")
 SKD_COUNT(JUMPS_REDIS,     "seckilld_clock_jumps_total", "{server=\"redis\"}",
           "Times a server's clock was set.")

@@ -51,6 +51,7 @@ skd_keeper_redis_lost(skd_keeper_t *keeper)
 
     /* what it told is not known any more */
     skd_backlogs_forget();
+    skd_misses_set(NULL);
     skd_keeper_no_clock();
     skd_backoff_grow(&keeper->redis_backoff, SKD_KEEPER_FIRST_MS, SKD_KEEPER_CAP_MS);
 }
@@ -64,6 +65,7 @@ skd_keeper_mysql_lost(skd_keeper_t *keeper)
     skb_log(SKB_DEBUG, "keeper has no MySQL", "error=%s",
             skb_log_quote(quoted, sizeof(quoted), keeper->writer.error));
 
+    skd_misses_set(NULL);
     skd_writer_close(&keeper->writer);
     skd_keeper_no_clock();
     skd_backoff_grow(&keeper->mysql_backoff, SKD_KEEPER_FIRST_MS, SKD_KEEPER_CAP_MS);
@@ -94,6 +96,7 @@ skd_keeper_redis(skd_keeper_t *keeper)
     keeper->activities.next_ms = 0;
     keeper->policy_ms = 0;
     keeper->token_key_ms = 0;
+    keeper->lost_ms = 0;
 
     return 1;
 }
@@ -260,6 +263,7 @@ skd_keeper_round(skd_keeper_t *keeper)
         { SKD_DUTY_TOKEN_KEY, skd_keeper_token_key },
         { SKD_DUTY_CLOCKS, skd_keeper_clocks },
         { SKD_DUTY_WATCH, skd_keeper_watch },
+        { SKD_DUTY_LOST, skd_keeper_lost },
         { SKD_DUTY_UNITS, skd_keeper_units },
         { SKD_DUTY_PROMISE, skd_keeper_promise },
         { SKD_DUTY_SETTLE, skd_keeper_settle },

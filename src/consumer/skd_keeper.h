@@ -31,6 +31,9 @@ typedef struct {
     int64_t              tick_ms;       /* the slow part is due */
     uint64_t             now_ms;        /* Redis' clock at the tick, epoch milliseconds */
     uint64_t             mysql_ms;      /* MySQL's */
+    int                  tell;          /* a sale was paused: the nodes must hear */
+    int64_t              lost_ms;       /* MySQL's list of sales is due */
+    int                  control_gone;  /* Redis has no control hash: said so */
     int64_t              policy_ms;     /* Redis' eviction policy is looked at */
     int64_t              units_ms;      /* reserved units are compared with the ledger */
     int64_t              units_warn_ms; /* ... and the next complaint about them is due */
@@ -71,6 +74,9 @@ skd_rc_e skd_keeper_watch(skd_keeper_t *keeper);
 
 /* Finishes preheats that were cut off; says whose rows are not as was promised. */
 skd_rc_e skd_keeper_promise(skd_keeper_t *keeper);
+
+/* Finds, from MySQL's side, sales that Redis lost; makes the control hash when none is. */
+skd_rc_e skd_keeper_lost(skd_keeper_t *keeper);
 
 /* Says what is other than sql/ makes it, in MySQL. */
 skd_rc_e skd_keeper_schema(skd_keeper_t *keeper);

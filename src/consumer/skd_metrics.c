@@ -158,6 +158,26 @@ skd_metrics_troubles(FILE *out)
 }
 
 
+/* nothing while it is not known */
+static void
+skd_metrics_misses(FILE *out)
+{
+    int64_t  n[SKD_MISSES];
+
+    if (!skd_misses_get(n)) {
+        return;
+    }
+
+    skd_metrics_head(out, "seckilld_sales_not_whole", "gauge",
+                     "Sales that miss something in Redis, by what.");
+
+    for (int i = 0; i < SKD_MISSES; i++) {
+        fprintf(out, "seckilld_sales_not_whole{missing=\"%s\"} %" PRId64 "\n",
+                skd_miss_name((skd_miss_e) i), n[i]);
+    }
+}
+
+
 static void
 skd_metrics_clocks(FILE *out, const skb_config_t *config)
 {
@@ -248,6 +268,7 @@ skd_metrics_text(const skb_config_t *config)
     skd_metrics_troubles(out);
     skd_metrics_clocks(out, config);
     skd_promise_metrics(out);
+    skd_metrics_misses(out);
     skd_metrics_gauges(out);
     skd_metrics_files(out);
 

@@ -26,6 +26,8 @@ static skd_backlog_t    skd_backlogs[SKD_BACKLOGS_MAX];
 static size_t           skd_backlogs_count;
 static int64_t          skd_backlogs_activities = -1;
 static int64_t          skd_backlogs_us;                /* when it was drawn */
+static int              skd_misses_known;       /* under the same mutex */
+static int64_t          skd_misses[SKD_MISSES];
 
 /* microseconds; above the last one is +Inf */
 static const uint32_t  skd_bounds_us[SKD_TIME_BUCKETS - 1] = {
@@ -130,6 +132,48 @@ int64_t
 skd_last_success_ms(void)
 {
     return atomic_load(&skd_success_ms);
+}
+
+
+const char *
+skd_miss_name(skd_miss_e miss)
+{
+    static const char *const  names[SKD_MISSES] = {
+        "seq", "stock", "order_users", "orders", "eligible", "facts"
+    };
+
+    return names[miss];
+}
+
+
+void
+skd_misses_set(const int64_t n[SKD_MISSES])
+{
+    pthread_mutex_lock(&skd_backlogs_mutex);
+
+    skd_misses_known = n != NULL;
+
+    if (n != NULL) {
+        memcpy(skd_misses, n, sizeof(skd_misses));
+    }
+
+    pthread_mutex_unlock(&skd_backlogs_mutex);
+}
+
+
+int
+skd_misses_get(int64_t n[SKD_MISSES])
+{
+    int  known;
+
+    pthread_mutex_lock(&skd_backlogs_mutex);
+
+    known = skd_misses_known;
+    memcpy(n, skd_misses, sizeof(skd_misses));
+
+    pthread_mutex_unlock(&skd_backlogs_mutex);
+
+    return known;
 }
 
 

@@ -28,6 +28,17 @@ typedef enum {
     SKD_SERVERS
 } skd_server_e;
 
+/* What a sale can miss in Redis; the names are those of pause.lua. */
+typedef enum {
+    SKD_MISS_SEQ,
+    SKD_MISS_STOCK,
+    SKD_MISS_BUYERS,
+    SKD_MISS_ORDERS,
+    SKD_MISS_ELIGIBLE,
+    SKD_MISS_FACTS,
+    SKD_MISSES
+} skd_miss_e;
+
 #define SKD_TIME_BUCKETS    14          /* the last one is +Inf */
 #define SKD_BACKLOGS_MAX    1000        /* activities that are shown one by one */
 
@@ -58,6 +69,12 @@ int skd_server_is_up(skd_server_e server);
 /* Something was stored and settled now; 0 when never, else epoch milliseconds. */
 void skd_succeeded(void);
 int64_t skd_last_success_ms(void);
+
+const char *skd_miss_name(skd_miss_e miss);
+
+/* How many sales miss it; NULL: not known.  skd_misses_get() returns 0 then. */
+void skd_misses_set(const int64_t n[SKD_MISSES]);
+int skd_misses_get(int64_t n[SKD_MISSES]);
 
 /* The new picture, at most SKD_BACKLOGS_MAX of it; activities are registered in all. */
 void skd_backlogs_set(const skd_backlog_t *backlogs, size_t n, size_t activities);

@@ -7,6 +7,7 @@
 
 #include "skb_log.h"
 #include "skd_failpoint.h"
+#include "skd_held.h"
 #include "skd_pause.h"
 #include "skd_stats.h"
 #include "skd_store.h"
@@ -28,6 +29,7 @@ static skd_rc_e
 skd_store_lost(skd_worker_t *worker, const skd_stream_t *stream, const skd_range_t *range)
 {
     skd_rc_e            rc;
+    skd_seen_t          seen;
     skd_paused_t        paused;
     const skd_entry_t  *entry = NULL;
 
@@ -42,12 +44,16 @@ skd_store_lost(skd_worker_t *worker, const skd_stream_t *stream, const skd_range
         return SKD_OK;
     }
 
-    rc = skd_pause(&worker->reader, stream->activity, entry->message.epoch, SKD_SEQ_MAX, &paused);
+    seen.epoch = entry->message.epoch;
+    seen.seq = SKD_SEQ_MAX;
+    seen.has_orders = 0;
+    rc = skd_pause(&worker->reader, stream->activity, &seen, &paused);
 
     if (rc == SKD_OK && strcmp(paused.status, "paused") == 0) {
+        rc = skd_pause_raise(&worker->reader);
         skd_count(SKD_COUNT_PAUSED, 1);
         skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
-                "activity=%" PRIu64 " state=paused epoch=%" PRIu64 " twice=%" PRIu64 " seq=%lld",
+                "activity=%" PRIu64 " state=paused epoch=%" PRIu64 " twice=%" PRIu64 " seq=%" PRIu64,
                 stream->activity, entry->message.epoch, entry->message.seq, paused.seq);
     }
 
@@ -199,11 +205,39 @@ skd_store_conflict(skd_worker_t *worker, const skd_stream_t *stream, int first)
 }
 
 
+/* Runs of those that Redis holds; what it forgot is told, and not written. */
+static skd_rc_e
+skd_store_held(skd_worker_t *worker, skd_stream_t *stream, const skd_range_t *range)
+{
+    size_t        i, first, end = range->first + range->count;
+    skd_rc_e      rc;
+    skd_range_t   run = *range;
+    skd_entry_t  *entries = range->batch->entries;
+
+    rc = skd_held_tell(&worker->writer, stream->activity, range);
+
+    for (i = range->first; rc == SKD_OK && i < end; i = first) {
+        for (first = i; first < end && entries[first].forgotten == entries[i].forgotten; ) {
+            first++;
+        }
+
+        if (!entries[i].forgotten) {
+            run.first = i;
+            run.count = first - i;
+            rc = skd_store_range(worker, stream, run);
+        }
+    }
+
+    return rc;
+}
+
+
 /* After SKD_OK all of the range is settled or waits; after others maybe a first part of it. */
 static skd_rc_e
 skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
 {
     int            look = stream->pending, tries = 0;
+    size_t         forgotten;
     skd_rc_e       rc;
     int64_t        hold_ms = skd_now_ms() + worker->config->consumer.claim_idle_ms / 4;
     skd_backoff_t  backoff = { 0, 0 };
@@ -249,6 +283,19 @@ skd_store_range(skd_worker_t *worker, skd_stream_t *stream, skd_range_t range)
             look = 1;
             break;
 
+        case SKD_OLDER:
+            rc = skd_held_ask(stream, &worker->reader, &range, &forgotten);
+
+            if (rc != SKD_OK) {
+                return rc;
+            }
+
+            if (forgotten > 0) {
+                return skd_store_held(worker, stream, &range);
+            }
+
+            break;
+
         case SKD_SPLIT:
             return skd_store_split(worker, stream, range);
 
@@ -272,7 +319,7 @@ skd_store_run(skd_worker_t *worker, skd_stream_t *stream, size_t first, size_t e
     }
 
     return skd_store_range(worker, stream,
-                           (skd_range_t) { &worker->batch, first, end - first });
+                           (skd_range_t) { &worker->batch, first, end - first, 0 });
 }
 
 
@@ -288,7 +335,7 @@ skd_store_again(skd_worker_t *worker, skd_stream_t *stream, size_t i)
     skd_retry_load(retry, entry);
     attempts = entry->attempts;
 
-    rc = skd_store_range(worker, stream, (skd_range_t) { &worker->batch, i, 1 });
+    rc = skd_store_range(worker, stream, (skd_range_t) { &worker->batch, i, 1, 0 });
 
     if (rc == SKD_OK && retry->attempts == attempts) {
         skd_retry_remove(&worker->retries, retry);

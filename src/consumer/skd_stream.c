@@ -54,61 +54,27 @@ skd_reader_failed(skd_reader_t *reader, const redisReply *reply)
 
 
 /*
- * 1 when the activity has facts or a stream: an empty stream made before the
- * preheat would be taken for somebody's leftover.
+ * The group is ours to make again; the stream is not: preheat and restore make it,
+ * and one that is missing is a loss, which an empty one would hide.
  */
-static skd_rc_e
-skd_stream_wanted(skd_stream_t *stream, skd_reader_t *reader, int *wanted)
-{
-    char         facts[SK_KEY_MAX + 1];
-    size_t       len;
-    redisReply  *reply;
-    const char  *prefix = reader->config->redis.prefix;
-
-    len = sk_key(facts, prefix, strlen(prefix), SK_KEY_ACTIVITY, stream->activity, 0);
-    facts[len] = '\0';
-
-    reply = redisCommand(reader->redis, "EXISTS %s %s", facts, stream->key);
-
-    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
-        skd_rc_e  rc = skd_reader_failed(reader, reply);
-
-        freeReplyObject(reply);
-        return rc;
-    }
-
-    *wanted = reply->integer > 0;
-    freeReplyObject(reply);
-
-    return SKD_OK;
-}
-
-
 static skd_rc_e
 skd_stream_group(skd_stream_t *stream, skd_reader_t *reader)
 {
-    int          wanted = 0;
-    skd_rc_e     rc;
+    skd_rc_e     rc = SKD_OK;
+    uint32_t     wait_ms = 100;
     redisReply  *reply;
 
-    rc = skd_stream_wanted(stream, reader, &wanted);
-
-    if (rc != SKD_OK) {
-        return rc;
-    }
-
-    if (!wanted) {
-        stream->next_ms = skd_now_ms() + 500;
-        return SKD_OK;
-    }
-
     /* from 0: what was sold before the group existed is sold all the same */
-    reply = redisCommand(reader->redis, "XGROUP CREATE %s %s 0 MKSTREAM", stream->key,
-                         SKD_GROUP);
+    reply = redisCommand(reader->redis, "XGROUP CREATE %s %s 0", stream->key, SKD_GROUP);
 
     if (skb_redis_class(reply) == SKB_REDIS_FINE) {
         skb_log(SKB_NOTICE, "consumer group created", "activity=%llu",
                 (unsigned long long) stream->activity);
+
+    } else if (skb_redis_class(reply) == SKB_REDIS_ERROR
+               && strstr(reply->str, "requires the key to exist") != NULL)
+    {
+        wait_ms = 500;
 
     } else if (skb_redis_class(reply) != SKB_REDIS_ERROR
                || strncmp(reply->str, "BUSYGROUP", 9) != 0)
@@ -119,7 +85,7 @@ skd_stream_group(skd_stream_t *stream, skd_reader_t *reader)
     freeReplyObject(reply);
 
     /* it may vanish again and again: no faster than this */
-    stream->next_ms = skd_now_ms() + skd_jitter(100);
+    stream->next_ms = skd_now_ms() + skd_jitter(wait_ms);
     skd_stream_rewind(stream);
 
     return rc;

@@ -16,6 +16,7 @@
 #include "skd_clock.h"
 
 #define SKD_STREAM_ID_MAX  48           /* "ms-seq", NUL included */
+#define SKD_MISSING_MAX    48           /* names of what a sale misses, NUL included */
 
 /* What the keeper knows of the activity; the workers have no part in it. */
 typedef struct {
@@ -25,9 +26,13 @@ typedef struct {
     uint64_t  epoch;
     uint64_t  seq;
     uint64_t  end_ms;                   /* epoch milliseconds */
+    uint64_t  expire_ms;                /* of a settled sale: when its other keys go */
+    char      missing[SKD_MISSING_MAX]; /* what pause.lua misses, "" for nothing */
 
     int       has_row;                  /* in MySQL */
     int       ended;                    /* status 2 */
+    int       sold;                     /* it has orders */
+    int       opened;                   /* the ledger says that it was in Redis */
     uint64_t  row_epoch;
     uint64_t  seq_seen;
 
@@ -35,7 +40,8 @@ typedef struct {
     unsigned  edits;                    /* what of the row is not as promised: said so */
     int       unpromised;               /* no terms: said so */
 
-    int       lost;                     /* lost data: the alarm was raised */
+    char      lost[SKD_MISSING_MAX];    /* the alarm that was raised says this */
+    int       surplus;                  /* more buyers than counted: said so */
     int       settled;                  /* nothing is left to do */
     int       refused;                  /* to settle it: said so */
     int64_t   settle_ms;                /* not before */
@@ -79,7 +85,7 @@ void skd_stream_rewind(skd_stream_t *stream);
 
 /*
  * The next entries, without waiting: pending ones, then new ones.  A missing
- * group is made from the stream's begin, once the activity is preheated.
+ * group is made from the stream's begin, where there is a stream.
  * Returns SKD_OK with batch->count, SKD_REDIS_LOST, or SKD_BLOCKED.
  */
 skd_rc_e skd_stream_read(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch);

@@ -1,6 +1,7 @@
 /*
- * Redis' facts against what MySQL remembers of them: a seq that falls means
- * that purchases are gone.
+ * Redis' facts and keys against what MySQL remembers of them: a seq that falls
+ * means that purchases are gone, a key that is missing that more is gone.  MySQL is
+ * read first, so that what it knows is never newer than what Redis is asked for.
  */
 
 #include <inttypes.h>
@@ -17,72 +18,91 @@
 #define SKD_WATCH_ROWS  500             /* of one SELECT */
 
 
-static uint64_t
-skd_fact(const redisReply *facts, size_t i)
+static void
+skd_watch_seen(const skd_care_t *care, skd_seen_t *seen)
 {
-    const redisReply  *fact = facts->element[i];
+    memset(seen, 0, sizeof(*seen));
 
-    return fact->type == REDIS_REPLY_STRING ? strtoull(fact->str, NULL, 10) : 0;
+    /* what is settled in MySQL loses its keys in time: no loss */
+    if (care->has_row && !care->ended) {
+        seen->epoch = care->row_epoch;
+        seen->seq = care->seq_seen;
+        seen->has_orders = care->sold;
+    }
 }
 
 
 static void
-skd_watch_facts(skd_care_t *care, const redisReply *reply)
+skd_watch_care(skd_care_t *care, const skd_paused_t *paused)
 {
-    care->has_facts = reply->type == REDIS_REPLY_ARRAY && reply->elements == 4
-                      && reply->element[0]->type == REDIS_REPLY_STRING;
+    care->has_facts = strcmp(paused->status, "missing") != 0;
+    care->surplus = paused->surplus > 0 ? care->surplus : 0;
+    snprintf(care->missing, sizeof(care->missing), "%s", paused->lost);
 
     if (care->has_facts) {
-        snprintf(care->state, sizeof(care->state), "%s", reply->element[0]->str);
-        care->epoch = skd_fact(reply, 1);
-        care->seq = skd_fact(reply, 2);
-        care->end_ms = skd_fact(reply, 3);
+        snprintf(care->state, sizeof(care->state), "%s", paused->state);
+        care->epoch = paused->epoch;
+        care->seq = paused->seq;
+        care->end_ms = paused->end_ms;
+        care->expire_ms = paused->expire_ms;
     }
 }
 
 
+/* More buyers than were counted is no loss: somebody wrote into the set. */
+static void
+skd_watch_surplus(skd_stream_t *stream, const skd_paused_t *paused)
+{
+    if (paused->surplus > 0 && !stream->care.surplus) {
+        stream->care.surplus = 1;
+        skd_count(SKD_COUNT_SURPLUS, 1);
+        skb_log(SKB_ERROR, "a sale has more buyers than it counted, reconcile it",
+                "activity=%" PRIu64 " surplus=%lld", stream->activity, paused->surplus);
+    }
+}
+
+
+/* What can't be read is neither whole nor lost: its facts are damaged, or a key is. */
+static skd_rc_e
+skd_watch_take(skd_keeper_t *keeper, skd_stream_t *stream, skd_rc_e rc,
+    const skd_paused_t *paused)
+{
+    stream->care.unread = rc != SKD_OK;
+
+    if (rc != SKD_OK) {
+        return skd_keeper_failed(keeper, SKD_DUTY_WATCH, stream->activity, rc);
+    }
+
+    skd_watch_surplus(stream, paused);
+    skd_watch_care(&stream->care, paused);
+    keeper->tell |= strcmp(paused->status, "paused") == 0;
+
+    return SKD_OK;
+}
+
+
+/* The first one alone: it makes the server know the script. */
 static skd_rc_e
 skd_watch_pipe(skd_keeper_t *keeper, size_t first, size_t end)
 {
-    char           key[SK_KEY_MAX + 1];
-    void          *reply;
-    skd_rc_e       rc = SKD_OK, one;
+    skd_rc_e       rc, failed = SKD_OK;
+    skd_seen_t     seen;
+    skd_paused_t   paused;
     skd_reader_t  *reader = &keeper->reader;
-    const char    *prefix = keeper->config->redis.prefix;
     skd_stream_t  *streams = keeper->activities.streams;
 
-    for (size_t i = first; i < end; i++) {
-        key[sk_key(key, prefix, strlen(prefix), SK_KEY_ACTIVITY, streams[i].activity, 0)] = '\0';
+    skd_watch_seen(&streams[first].care, &seen);
+    rc = skd_pause(reader, streams[first].activity, &seen, &paused);
+    rc = skd_watch_take(keeper, &streams[first], rc, &paused);
 
-        if (redisAppendCommand(reader->redis, "HMGET %s state epoch seq end_ms", key)
-            != REDIS_OK)
-        {
-            return skd_reader_failed(reader, NULL);
-        }
+    for (size_t i = first + 1; rc == SKD_OK && i < end; i++) {
+        skd_watch_seen(&streams[i].care, &seen);
+        rc = skd_pause_ask(reader, streams[i].activity, &seen);
     }
 
-    for (size_t i = first; i < end; i++) {
-        if (redisGetReply(reader->redis, &reply) != REDIS_OK) {
-            return skd_reader_failed(reader, NULL);
-        }
-
-        one = SKD_OK;
-        streams[i].care.unread = skb_redis_class(reply) != SKB_REDIS_FINE;
-
-        if (streams[i].care.unread) {
-            one = skd_reader_failed(reader, reply);
-
-        } else {
-            skd_watch_facts(&streams[i].care, reply);
-        }
-
-        freeReplyObject(reply);
-
-        /* what can't be read is neither whole nor lost */
-        if (one != SKD_OK) {
-            one = skd_keeper_failed(keeper, SKD_DUTY_WATCH, streams[i].activity, one);
-            rc = one != SKD_OK ? one : rc;
-        }
+    for (size_t i = first + 1; rc == SKD_OK && i < end; i++) {
+        failed = skd_pause_take(reader, &paused);
+        rc = skd_watch_take(keeper, &streams[i], failed, &paused);
     }
 
     return rc;
@@ -98,7 +118,7 @@ skd_watch_rows(skd_keeper_t *keeper, size_t first, size_t end)
     skd_sql_t     *sql = &keeper->writer.sql;
     skd_stream_t  *stream;
 
-    skd_sql_begin(sql, "SELECT id, status, epoch, seq_seen FROM seckill_activities "
+    skd_sql_begin(sql, "SELECT id, status, epoch, seq_seen, sold FROM seckill_activities "
                        "WHERE id IN (");
 
     for (size_t i = first; i < end; i++) {
@@ -122,6 +142,7 @@ skd_watch_rows(skd_keeper_t *keeper, size_t first, size_t end)
             stream->care.ended = row[1][0] == '2';
             stream->care.row_epoch = strtoull(row[2], NULL, 10);
             stream->care.seq_seen = strtoull(row[3], NULL, 10);
+            stream->care.sold = row[4][0] != '0';
         }
     }
 
@@ -147,76 +168,101 @@ skd_watch_remember(skd_keeper_t *keeper, const skd_stream_t *stream)
 }
 
 
-/* Once for each loss. */
+/* Once for each loss: again only when something else is missing. */
 static void
-skd_watch_alarm(skd_stream_t *stream, const char *status, long long seq)
+skd_watch_alarm(skd_stream_t *stream, const char *state, const char *words, const char *cure)
 {
     skd_care_t  *care = &stream->care;
 
-    if (!care->lost) {
-        care->lost = 1;
-        skd_count(SKD_COUNT_PAUSED, 1);
-        skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
-                "activity=%" PRIu64 " state=%s epoch=%" PRIu64 " seq_seen=%" PRIu64
-                " seq=%lld", stream->activity, status, care->row_epoch, care->seq_seen, seq);
+    if (strcmp(care->lost, care->missing) == 0) {
+        return;
     }
+
+    snprintf(care->lost, sizeof(care->lost), "%s", care->missing);
+    skd_count(SKD_COUNT_PAUSED, 1);
+    skb_log(SKB_ERROR, words, "activity=%" PRIu64 " state=%s lost=%s epoch=%" PRIu64
+            " seq_seen=%" PRIu64 " seq=%" PRIu64 " cure=\"%s %" PRIu64 "\"", stream->activity,
+            state, care->missing, care->row_epoch, care->seq_seen,
+            care->has_facts ? care->seq : 0, cure, stream->activity);
 }
 
 
-static skd_rc_e
-skd_watch_pause(skd_keeper_t *keeper, skd_stream_t *stream)
+static void
+skd_watch_found(skd_stream_t *stream)
 {
-    skd_rc_e      rc;
-    skd_care_t   *care = &stream->care;
-    skd_paused_t  paused;
+    skd_care_t  *care = &stream->care;
 
-    rc = skd_pause(&keeper->reader, stream->activity, care->row_epoch, care->seq_seen, &paused);
-
-    if (rc != SKD_OK) {
-        return rc;
+    if (care->lost[0] != '\0') {
+        care->lost[0] = '\0';
+        skb_log(SKB_NOTICE, "sale is whole again", "activity=%" PRIu64, stream->activity);
     }
-
-    if (strcmp(paused.status, "fine") == 0) {
-        care->lost = 0;
-
-    } else if (!care->ended) {
-        skd_watch_alarm(stream, paused.status, paused.seq);
-    }
-
-    return SKD_OK;
 }
 
 
 static skd_rc_e
 skd_watch_judge(skd_keeper_t *keeper, skd_stream_t *stream)
 {
+    int          known;
     skd_care_t  *care = &stream->care;
 
-    if (!care->has_row || care->row_epoch == 0 || strcmp(care->state, "settled") == 0) {
+    if (!care->has_row || care->row_epoch == 0 || care->ended
+        || (care->has_facts && strcmp(care->state, "settled") == 0))
+    {
+        care->missing[0] = '\0';
         return SKD_OK;
     }
 
     if (!care->has_facts) {
-        /* before the first purchase a preheat heals it */
-        if (care->seq_seen == 0 || care->ended || care->lost) {
+        known = care->seq_seen > 0 || care->sold;
+
+        /* a preheat that was cut off has put nothing there yet */
+        if (!known && !care->opened) {
+            care->missing[0] = '\0';
             return SKD_OK;
         }
 
-        skd_watch_alarm(stream, "missing", 0);
-
-        return skd_pause_raise(&keeper->reader);
+        keeper->tell |= strcmp(care->lost, care->missing) != 0;
+        skd_watch_alarm(stream, "missing", known ? "Redis lost data of a sale, restore it"
+                        : "Redis lost a sale that has not begun, preheat it",
+                        known ? "seckillctl restore" : "seckillctl preheat");
+        return SKD_OK;
     }
 
-    if (care->epoch < care->row_epoch
-        || (care->epoch == care->row_epoch && care->seq < care->seq_seen))
-    {
-        return skd_watch_pause(keeper, stream);
+    if (strcmp(care->missing, "eligible") == 0) {
+        skd_watch_alarm(stream, care->state, "registered users of a sale are missing in Redis, "
+                        "load them again", "load seckill:eligible of");
+        return SKD_OK;
     }
 
-    care->lost = 0;
+    if (care->missing[0] != '\0') {
+        skd_watch_alarm(stream, care->state, "Redis lost data of a sale, restore it",
+                        "seckillctl restore");
+        return SKD_OK;
+    }
+
+    skd_watch_found(stream);
 
     return care->epoch == care->row_epoch && care->seq > care->seq_seen
            ? skd_watch_remember(keeper, stream) : SKD_OK;
+}
+
+
+/* What the metrics say of all of them. */
+static void
+skd_watch_count(const skd_keeper_t *keeper)
+{
+    int64_t            n[SKD_MISSES] = { 0 };
+    const skd_care_t  *care;
+
+    for (size_t i = 0; i < keeper->activities.count; i++) {
+        care = &keeper->activities.streams[i].care;
+
+        for (int k = 0; k < SKD_MISSES; k++) {
+            n[k] += strstr(care->missing, skd_miss_name((skd_miss_e) k)) != NULL;
+        }
+    }
+
+    skd_misses_set(n);
 }
 
 
@@ -227,14 +273,16 @@ skd_keeper_watch(skd_keeper_t *keeper)
     skd_rc_e       rc = SKD_OK;
     skd_stream_t  *stream;
 
-    for (size_t i = 0; rc == SKD_OK && i < n; i = end) {
-        end = i + SKD_WATCH_PIPE < n ? i + SKD_WATCH_PIPE : n;
-        rc = skd_watch_pipe(keeper, i, end);
-    }
+    keeper->tell = 0;
 
     for (size_t i = 0; rc == SKD_OK && i < n; i = end) {
         end = i + SKD_WATCH_ROWS < n ? i + SKD_WATCH_ROWS : n;
         rc = skd_watch_rows(keeper, i, end);
+    }
+
+    for (size_t i = 0; rc == SKD_OK && i < n; i = end) {
+        end = i + SKD_WATCH_PIPE < n ? i + SKD_WATCH_PIPE : n;
+        rc = skd_watch_pipe(keeper, i, end);
     }
 
     /* one activity's own trouble keeps none of the others waiting */
@@ -247,5 +295,12 @@ skd_keeper_watch(skd_keeper_t *keeper)
         }
     }
 
-    return rc;
+    if (rc == SKD_OK) {
+        skd_watch_count(keeper);
+
+    } else {
+        skd_misses_set(NULL);
+    }
+
+    return rc == SKD_OK && keeper->tell ? skd_pause_raise(&keeper->reader) : rc;
 }

@@ -320,6 +320,31 @@ skd_writer_missing(skd_writer_t *writer, const skd_activity_t *activity,
 }
 
 
+/*
+ * Purchases of an epoch before the row's: either they were queued again since the
+ * restore, with their units, or the restore knew nothing of them.  Redis tells.
+ */
+static skd_rc_e
+skd_writer_older(const skd_activity_t *activity, skd_range_t *range)
+{
+    const skd_entry_t  *entry;
+
+    range->epoch = activity->epoch;
+
+    for (size_t i = range->first; i < range->first + range->count; i++) {
+        entry = &range->batch->entries[i];
+
+        if (entry->fault == NULL && entry->message.epoch < activity->epoch
+            && entry->held_epoch != activity->epoch)
+        {
+            return SKD_OLDER;
+        }
+    }
+
+    return SKD_OK;
+}
+
+
 static skd_rc_e
 skd_writer_write(skd_writer_t *writer, const skd_activity_t *activity, skd_range_t *range,
     uint64_t units)
@@ -370,6 +395,10 @@ skd_writer_store(skd_writer_t *writer, uint64_t id, skd_range_t *range, int look
 
     if (rc == SKD_OK) {
         rc = skd_rows_read_activity(writer, &activity, look);
+    }
+
+    if (rc == SKD_OK) {
+        rc = skd_writer_older(&activity, range);
     }
 
     if (rc == SKD_OK) {

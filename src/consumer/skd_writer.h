@@ -50,6 +50,10 @@ void skd_writer_done(skd_writer_t *writer);
  * under the lock that a buyer has no order must leave a tombstone in
  * seckill_records, which the batch then runs into.
  *
+ * SKD_OLDER: ask Redis with skd_held_ask(), for the epoch in range->epoch, and store
+ * those that it holds.  The epoch is the same until the COMMIT: it is read under the
+ * row's lock, or is part of the guard when "sold" grows.
+ *
  * Any other result has changed nothing either, except that after
  * SKD_MYSQL_LOST the COMMIT may have happened: storing the range again, with a
  * look, finds out, as the same purchase is success.

@@ -29,6 +29,10 @@ typedef enum {
     SK_SCRIPT_FACTS,
     SK_SCRIPT_CONTROL,
     SK_SCRIPT_TOKEN_KEY,
+    SK_SCRIPT_LOST,
+    SK_SCRIPT_CONTROL_KEEP,
+    SK_SCRIPT_MEND,
+    SK_SCRIPT_HELD,
     SK_SCRIPTS
 } sk_script_e;
 

@@ -118,6 +118,9 @@ sub preheat {
         state => 'open', max_quantity => 10, eligible => 0, epoch => $args{epoch} // 1, rev => 1,
         seq => $args{seq} // 0);
     $redis->set($self->key(stock => $id), $args{units});
+    # whoever was counted is a buyer
+    $redis->sadd($self->key(order_users => $id), 1 .. $args{seq}) if $args{seq};
+
     # a sale has its stream from the start; without a group it was put up by hand
     $redis->xgroup('CREATE', $self->key(orders => $id), 'seckilld', 0, 'MKSTREAM');
     $redis->xgroup('DESTROY', $self->key(orders => $id), 'seckilld') if !$args{group};

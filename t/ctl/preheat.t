@@ -54,7 +54,8 @@ sub refused {
 
     my $token_key = $redis->hget('seckill:control', 'token_key');
     like($token_key, qr/\A[0-9a-f]{64}\z/, '... the key of the queue tokens is made');
-    is($redis->hget('seckill:control', 'rev'), 1, '... and the nodes are told');
+    my $rev = $redis->hget('seckill:control', 'rev');
+    cmp_ok($rev, '>', 1e12, '... and the nodes are told, by a rev above any that they remember');
     for my $key ($redis->keys("*{$id}*")) {
         is($redis->ttl($key), -1, "... $key does not expire");
     }
@@ -75,7 +76,7 @@ sub refused {
     is($c->products_stock($id), 900, '... no unit is reserved twice');
     is(scalar @{ $c->ledger($id) }, 2, '... nor written twice');
     is($redis->hget('seckill:control', 'token_key'), $token_key, '... the key stays');
-    is($redis->hget('seckill:control', 'rev'), 2, '... the nodes are told again');
+    is($redis->hget('seckill:control', 'rev'), $rev + 1, '... the nodes are told again');
 }
 
 # two shells at the same moment (C4)
@@ -249,7 +250,7 @@ for my $case (
     my $id = $c->activity(start => $start);
     my ($exit, undef, $err) = $t->ctl(conf_of_user($name, $rule), 'preheat', $id, @{$late});
     is($exit, 5, "broken off by $rule it is partly done");
-    like($err, qr/NOPERM.*run preheat again/s, '... with the reason and what to do');
+    like($err, qr/(?:NOPERM|can't run this command).*run preheat again/s, '... with the reason and what to do');
     is($c->products_stock($id), 900, '... MySQL has reserved');
 
     ($exit, undef, $err) = $c->ctl_json('preheat', $id, @{$late});

@@ -100,13 +100,13 @@ subtest 'kept' => sub {
     is_deeply(fields($facts), [ '2r/m', 3 ], '... keeps it');
 
     $redis->hset($facts, state => 'paused');
-    is($s->call('clear', [@keys], 1, 1)->[0], 'cleared', 'taken down for restore');
+    is($s->call('clear', [ @keys[ 0 .. 3 ], map { ScriptTest::key($_, 1) } qw(eligible dead) ], 'clear', 1, 1, 0, '')->[0], 'cleared', 'taken down for restore');
     my @facts = (5, '9.90', 111, $now, $now + 90_000, 1, 0, 2, 'open', 10, 0);
-    $s->call('restore', [@keys], @facts, 111, 0, 8);
+    $s->call('restore', [ @keys[ 0 .. 3 ] ], @facts, 111, 0, 8, 0);
     is_deeply(fields($facts), [ '2r/m', 3 ], 'restore keeps what Redis still has');
 
     $redis->del($facts, $stock);
-    $s->call('restore', [@keys], @facts, 111, 0, 8);
+    $s->call('restore', [ @keys[ 0 .. 3 ] ], @facts, 111, 0, 8, 0);
     is_deeply(fields($facts), [ undef, undef ], '... and makes none up when it is lost');
 };
 

@@ -31,7 +31,11 @@ static const char *const  names[SK_SCRIPTS] = {
     [SK_SCRIPT_CLAIM] = "claim",
     [SK_SCRIPT_FACTS] = "facts",
     [SK_SCRIPT_CONTROL] = "control",
-    [SK_SCRIPT_TOKEN_KEY] = "token_key"
+    [SK_SCRIPT_TOKEN_KEY] = "token_key",
+    [SK_SCRIPT_LOST] = "lost",
+    [SK_SCRIPT_CONTROL_KEEP] = "control_keep",
+    [SK_SCRIPT_MEND] = "mend",
+    [SK_SCRIPT_HELD] = "held"
 };
 
 

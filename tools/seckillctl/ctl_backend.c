@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ctl_backend.h"
+#include "skb_control.h"
 #include "skb_mysql.h"
 #include "skb_redis.h"
 #include "skb_token_key.h"
@@ -507,16 +508,21 @@ int
 ctl_nodes_tell(ctl_t *ctl)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1];
     redisReply  *reply;
 
-    ctl_key_global(ctl, key, "control");
-
-    rc = ctl_redis(ctl, &reply, "HINCRBY %s rev 1", key);
-
-    if (rc == CTL_FINE) {
-        freeReplyObject(reply);
+    rc = ctl_open_redis(ctl);
+    if (rc != CTL_FINE) {
+        return rc;
     }
+
+    reply = skb_control_raise(ctl->backend->redis, &ctl->backend->conf, 0);
+    rc = ctl_redis_reply(ctl, reply);
+
+    if (rc == CTL_FINE && skb_redis_class(reply) != SKB_REDIS_FINE) {
+        rc = ctl_redis_refused(ctl, reply);
+    }
+
+    freeReplyObject(reply);
 
     return rc;
 }
@@ -554,40 +560,6 @@ ctl_token_key(ctl_t *ctl, char *hex)
     default:
         return CTL_FINE;
     }
-}
-
-
-int
-ctl_register(ctl_t *ctl, uint64_t activity)
-{
-    int              rc;
-    char             key[SK_KEY_MAX + 1], hex[SKB_TOKEN_KEY_HEX + 1];
-    redisReply      *reply;
-
-    ctl_key_global(ctl, key, "activities");
-
-    rc = ctl_redis(ctl, &reply, "SADD %s %" PRIu64, key, activity);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    freeReplyObject(reply);
-
-    rc = ctl_token_key(ctl, hex);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_key_global(ctl, key, "control");
-
-    rc = ctl_redis(ctl, &reply, "HSETNX %s token_key %s", key, hex);
-    explicit_bzero(hex, sizeof(hex));
-
-    if (rc == CTL_FINE) {
-        freeReplyObject(reply);
-    }
-
-    return rc;
 }
 
 

@@ -87,7 +87,10 @@ int ctl_sql_unlock(ctl_t *ctl, const char *name);
 int ctl_activity_lock(ctl_t *ctl, uint64_t activity);
 int ctl_activity_unlock(ctl_t *ctl, uint64_t activity);
 
-/* Raises rev of the control hash: every node drops what it remembers. */
+/*
+ * Raises rev of the control hash: every node drops what it remembers.  Where there is
+ * no such hash nothing is sold, and nothing is made: see ctl_lost.h.
+ */
 int ctl_nodes_tell(ctl_t *ctl);
 
 /*
@@ -95,9 +98,6 @@ int ctl_nodes_tell(ctl_t *ctl);
  * there is none.  hex has SKB_TOKEN_KEY_HEX + 1 bytes: wipe it after use.
  */
 int ctl_token_key(ctl_t *ctl, char *hex);
-
-/* Registers an activity and makes the key of the queue tokens unless there is one. */
-int ctl_register(ctl_t *ctl, uint64_t activity);
 
 /* For code of src/backend, once the server was opened; the settings, once they were read. */
 redisContext *ctl_redis_context(const ctl_t *ctl);

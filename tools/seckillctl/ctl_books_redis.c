@@ -425,9 +425,13 @@ ctl_books_letters(ctl_t *ctl, ctl_books_t *books)
             ctl_letter_parse(letter, reply->element[i]);
             snprintf(from, sizeof(from), "(%s", letter->id);
 
-            /* of purchases after the instant nothing else is known either */
+            /*
+             * of purchases after the instant nothing else is known either; an older
+             * letter may be of an entry of a stream that is gone, with any id
+             */
             books->nletters += ctl_entry_cmp(&letter->entry, &books->last) <= 0
-                               || books->last.ms == 0;
+                               || books->last.ms == 0
+                               || letter->dead_ms < (uint64_t) books->live.now_ms;
         }
 
         freeReplyObject(reply);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "ctl_ledger.h"
+#include "ctl_lost.h"
 #include "ctl_preheat.h"
 
 

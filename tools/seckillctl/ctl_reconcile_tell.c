@@ -36,11 +36,20 @@ ctl_reconcile_limit(const ctl_books_t *books)
 }
 
 
+/* it sells nothing before it is restored, whatever the books say */
+static int
+ctl_reconcile_stopped(const ctl_books_t *books)
+{
+    return strcmp(books->live.state, "paused") == 0 || strcmp(books->live.state, "lost") == 0;
+}
+
+
 int
 ctl_reconcile_wrong(const ctl_books_t *books, const ctl_findings_t *findings)
 {
     return !books->live.exists || !books->row.exists || books->live.stock < 0
            || books->promise.state != CTL_TERMS_KEPT
+           || ctl_reconcile_stopped(books)
            || findings->wrong > 0 || ctl_sums_wrong(&books->sums) > 0
            || books->missing != 0 || ctl_books_behind(books) || ctl_reconcile_unfinished(books)
            || ctl_reconcile_limit(books) != NULL;
@@ -88,6 +97,11 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
 
     for (i = 0; books->live.exists && i < sizeof(terms) / sizeof(terms[0]); i++) {
         printf("  %-10s %8" PRId64 "\n", terms[i].name, terms[i].units);
+    }
+
+    if (ctl_reconcile_stopped(books)) {
+        printf("  Redis lost data of it, nothing is sold: \"seckillctl restore %" PRIu64 "\"\n",
+               books->activity);
     }
 
     if (ctl_books_behind(books)) {

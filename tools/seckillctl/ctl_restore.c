@@ -1,10 +1,13 @@
 /*
  * restore: rebuilds a sale in Redis from MySQL after Redis lost data.
  *
- * First what is left in Redis goes, in the same step with the proof that nothing
- * of it is still on its way to MySQL.  Then MySQL begins a new epoch and is read
- * under the activity's row lock.  Then buyers and results, and the facts last.
- * A run that was cut off is run again: it begins another epoch.
+ * All is proved before the first write.  The activity's row is locked, so that no
+ * daemon can commit meanwhile; Redis is looked at, MySQL is read, the units are
+ * summed up.  Then the row gets a new epoch, what is left in Redis goes, in the same
+ * step with the proof that nothing of it changed or is on its way, and the row is
+ * committed.  A batch of an older epoch that a daemon still holds then finds another
+ * epoch in the row, and Redis does not know its entries.  Then buyers and results,
+ * and the facts last.  A run that was cut off is run again: it begins another epoch.
  */
 
 #include <inttypes.h>
@@ -16,15 +19,41 @@
 #include "ctl_ledger.h"
 #include "ctl_reserve.h"
 #include "ctl_restore.h"
-#include "ctl_terms.h"
 #include "sk_id.h"
 
-#define CTL_GRACE_MS  1000
+#define CTL_GRACE_MS   1000
+#define CTL_CLOCK_MAX  UINT64_C(999999999999999)        /* a time of Redis has 13 digits */
 
 typedef struct {
     int             yes;
     ctl_journals_t  journals;
 } ctl_restore_options_t;
+
+
+/* nothing is sold to registered users before the shop has loaded them */
+static int
+ctl_restore_registered(ctl_t *ctl, const ctl_restore_t *restore)
+{
+    int          rc;
+    char         key[SK_KEY_MAX + 1];
+    redisReply  *reply;
+
+    ctl_key(ctl, key, SK_KEY_ELIGIBLE, restore->activity, 0);
+
+    rc = ctl_redis(ctl, &reply, "SCARD %s", key);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->integer == 0) {
+        ctl_warn("activity %" PRIu64 " is for registered users: load them into \"%s\" again, "
+                 "until then nothing is sold", restore->activity, key);
+    }
+
+    freeReplyObject(reply);
+
+    return CTL_FINE;
+}
 
 
 static int
@@ -52,82 +81,6 @@ ctl_restore_check(ctl_t *ctl, const ctl_restore_t *restore)
 }
 
 
-/* The promise goes on in the epoch that begins now, whatever the row says. */
-static int
-ctl_restore_terms(ctl_t *ctl, ctl_restore_t *restore, skb_terms_t *terms)
-{
-    char  error[CTL_MESSAGE_MAX / 2];
-
-    switch (skb_terms_copy(ctl_mysql(ctl), restore->activity, restore->books.row.epoch,
-                           restore->books.live.epoch, terms, error, sizeof(error)))
-    {
-
-    case SKB_TERMS_DONE:
-        restore->epoch = terms->epoch;
-        return CTL_FINE;
-
-    case SKB_TERMS_NONE:
-        return ctl_fail(ctl, CTL_REFUSED, "MySQL has no terms of activity %" PRIu64 " epoch %"
-                        PRIu64 ": run \"seckillctl schema apply\"", restore->activity,
-                        restore->books.row.epoch);
-
-    default:
-        return ctl_sql_failed(ctl);
-    }
-}
-
-
-static int
-ctl_restore_mysql(ctl_t *ctl, void *data)
-{
-    int             rc;
-    ctl_row_t      *row;
-    skb_terms_t     terms;
-    ctl_restore_t  *restore;
-    skb_movement_t  movement;
-
-    restore = data;
-    row = &restore->books.row;
-
-    if ((rc = ctl_row_read(ctl, restore->activity, 1, row)) != CTL_FINE
-        || (rc = ctl_restore_check(ctl, restore)) != CTL_FINE
-        || (rc = ctl_restore_terms(ctl, restore, &terms)) != CTL_FINE)
-    {
-        return rc;
-    }
-
-    rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
-                 ", seq_seen = 0 WHERE id = %" PRIu64, restore->epoch, restore->activity);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    memset(&movement, 0, sizeof(movement));
-    movement.activity = restore->activity;
-    movement.product = row->product_id;
-    movement.epoch = restore->epoch;
-    movement.kind = "restore";
-    movement.ref = "redis";
-
-    rc = ctl_ledger_add(ctl, &movement, NULL);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    rc = ctl_books_rows(ctl, &restore->books);
-
-    /* Redis gets what was promised */
-    row->product_id = terms.product;
-    row->max_quantity = terms.max_quantity;
-    row->by_registration = terms.by_registration;
-    row->start_ms = terms.start_ms;
-    row->end_ms = terms.end_ms;
-    snprintf(row->price, sizeof(row->price), "%s", terms.price);
-
-    return rc;
-}
-
-
 /* what may still be sold; dead letters that Redis kept hold their units */
 static int
 ctl_restore_stock(ctl_t *ctl, ctl_restore_t *restore)
@@ -150,17 +103,144 @@ ctl_restore_stock(ctl_t *ctl, ctl_restore_t *restore)
     restore->stock = (int64_t) row->stock_limit - (int64_t) row->sold - (int64_t) row->returned
                      - restore->books.dead;
 
-    if (orders > (int64_t) row->sold) {
+    if (orders > (int64_t) row->sold + (int64_t) row->returned) {
         ctl_warn("\"sold\" of activity %" PRIu64 " is %" PRIu64 ", its orders hold %" PRId64
                  " units", restore->activity, row->sold, orders);
     }
 
     if (restore->stock < 0) {
         return ctl_fail(ctl, CTL_REFUSED, "MySQL has sold, returned or lost %" PRId64 " units of "
-                        "activity %" PRIu64 " too many", -restore->stock, restore->activity);
+                        "activity %" PRIu64 " too many%s; nothing was changed", -restore->stock,
+                        restore->activity, restore->books.dead > 0 ? ": decide about its dead "
+                        "letters first, \"reconcile ID --repair release\" or \"dead drop\""
+                        : "");
     }
 
     return CTL_FINE;
+}
+
+
+/* the ids of a new stream go on behind those of entries that letters tell of */
+static void
+ctl_restore_last(ctl_restore_t *restore)
+{
+    size_t    i;
+    uint64_t  ms;
+
+    for (i = 0; i < restore->books.nletters; i++) {
+        ms = restore->books.letters[i].entry.ms;
+
+        /* no clock says so: an id that somebody wrote by hand */
+        if (ms > restore->last_ms && ms < CTL_CLOCK_MAX) {
+            restore->last_ms = ms;
+        }
+    }
+}
+
+
+/* the terms go on in the new epoch, whatever the row says by now */
+static int
+ctl_restore_terms(ctl_t *ctl, ctl_restore_t *restore)
+{
+    char         error[CTL_MESSAGE_MAX];
+    uint64_t     rows;
+    skb_terms_e  rc;
+
+    rc = skb_terms_copy(ctl_mysql(ctl), restore->activity, restore->books.row.epoch,
+                        restore->live_epoch, &restore->terms, error, sizeof(error));
+
+    /* a sale that version 0.1.0 put up since the schema was applied */
+    if (rc == SKB_TERMS_NONE) {
+        rc = skb_terms_fill(ctl_mysql(ctl), &rows, error, sizeof(error));
+
+        if (rc == SKB_TERMS_DONE) {
+            rc = skb_terms_copy(ctl_mysql(ctl), restore->activity, restore->books.row.epoch,
+                                restore->live_epoch, &restore->terms, error, sizeof(error));
+        }
+    }
+
+    switch (rc) {
+
+    case SKB_TERMS_DONE:
+        restore->epoch = restore->terms.epoch;
+        return CTL_FINE;
+
+    case SKB_TERMS_NONE:
+        return ctl_fail(ctl, CTL_REFUSED, "MySQL has no terms of activity %" PRIu64
+                        ": is \"seckillctl schema apply\" done?", restore->activity);
+
+    default:
+        return ctl_fail(ctl, CTL_REFUSED, "MySQL: %s", error);
+    }
+}
+
+
+static int
+ctl_restore_row(ctl_t *ctl, ctl_restore_t *restore)
+{
+    int             rc;
+    skb_movement_t  movement;
+
+    rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
+                 ", seq_seen = 0 WHERE id = %" PRIu64, restore->epoch, restore->activity);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    memset(&movement, 0, sizeof(movement));
+    movement.activity = restore->activity;
+    movement.product = restore->books.row.product_id;
+    movement.epoch = restore->epoch;
+    movement.kind = "restore";
+    movement.ref = "redis";
+
+    return ctl_ledger_add(ctl, &movement, NULL);
+}
+
+
+/* under the row's lock, and before anything of it is committed */
+static int
+ctl_restore_prove(ctl_t *ctl, void *data)
+{
+    int             rc;
+    ctl_books_t    *books;
+    ctl_restore_t  *restore;
+
+    restore = data;
+    books = &restore->books;
+
+    if ((rc = ctl_row_read(ctl, restore->activity, 1, &books->row)) != CTL_FINE
+        || (rc = ctl_restore_check(ctl, restore)) != CTL_FINE
+        || (rc = ctl_restore_look(ctl, restore)) != CTL_FINE
+        || (rc = ctl_books_open(ctl, books)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    /* every order belongs to an earlier life: none is late */
+    restore->live_epoch = books->live.exists ? books->live.epoch : 0;
+    books->live.exists = 0;
+    memset(&books->last, 0, sizeof(books->last));
+
+    if ((rc = ctl_books_letters(ctl, books)) != CTL_FINE
+        || (rc = ctl_books_rows(ctl, books)) != CTL_FINE
+        || (rc = ctl_restore_stock(ctl, restore)) != CTL_FINE
+        || (rc = ctl_restore_terms(ctl, restore)) != CTL_FINE
+        || (rc = ctl_restore_row(ctl, restore)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    ctl_restore_last(restore);
+    ctl_failpoint("before_clear");
+
+    rc = ctl_restore_clear(ctl, restore);
+
+    if (rc == CTL_FINE) {
+        ctl_failpoint("after_clear");
+    }
+
+    return rc;
 }
 
 
@@ -169,21 +249,13 @@ ctl_restore_work(ctl_t *ctl, ctl_restore_t *restore)
 {
     int  rc;
 
-    if ((rc = ctl_books_open(ctl, &restore->books)) != CTL_FINE
-        || (rc = ctl_restore_clear(ctl, restore)) != CTL_FINE)
-    {
+    rc = ctl_sql_transaction(ctl, ctl_restore_prove, restore);
+
+    if (rc != CTL_FINE && !restore->cleared) {
         return rc;
     }
 
-    ctl_failpoint("after_clear");
-
-    /* every order belongs to an earlier life: none is late */
-    restore->books.live.exists = 0;
-    memset(&restore->books.last, 0, sizeof(restore->books.last));
-
-    if (ctl_books_letters(ctl, &restore->books) != CTL_FINE
-        || ctl_sql_transaction(ctl, ctl_restore_mysql, restore) != CTL_FINE
-        || ctl_restore_stock(ctl, restore) != CTL_FINE
+    if (rc != CTL_FINE
         || ctl_restore_write(ctl, restore) != CTL_FINE
         || ctl_reserve_opened(ctl, restore->activity, &restore->books.row, restore->epoch)
            != CTL_FINE)
@@ -193,9 +265,8 @@ ctl_restore_work(ctl_t *ctl, ctl_restore_t *restore)
         return CTL_PARTLY;
     }
 
-    if (restore->books.row.by_registration) {
-        ctl_warn("activity %" PRIu64 " is for registered users: load them into Redis again",
-                 restore->activity);
+    if (restore->terms.by_registration) {
+        return ctl_restore_registered(ctl, restore);
     }
 
     return CTL_FINE;
@@ -405,8 +476,8 @@ const ctl_verb_t  ctl_restore_verb = {
     "ID [--journal FILE...] [--yes]",
     "rebuild a sale in Redis from MySQL after Redis lost data",
     "Writes facts, remaining units, buyers and results, and begins a new epoch.\n"
-    "Refused (exit 4) while purchases are unread or pending, and for a sale that is open\n"
-    "with nothing missing.  Journals tell which accepted purchases are lost; \"reconcile\"\n"
+    "Refused (exit 4), with nothing changed, while purchases are unread or pending, when\n"
+    "the units don't add up, and for a sale that is open with nothing missing.  Journals tell which accepted purchases are lost; \"reconcile\"\n"
     "with the same journals queues them again or gives them up.\n"
     "\n"
     "      --journal FILE  lines of accepted purchases; more files may follow\n"

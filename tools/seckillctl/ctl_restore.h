@@ -6,12 +6,20 @@
 #define _CTL_RESTORE_H_INCLUDED_
 
 #include "ctl_books.h"
+#include "skb_terms.h"
+
+#define CTL_MARK_MAX  256
 
 typedef struct {
     uint64_t     activity;
     ctl_books_t  books;                 /* the rows, and dead letters that Redis still has */
     char         state[CTL_STATE_MAX];  /* from now on: open or closed */
+    char         mark[CTL_MARK_MAX];    /* of what was looked at in Redis */
+    int          cleared;               /* what was left in Redis is gone */
+    skb_terms_t  terms;                 /* what buyers were promised, with the new epoch */
+    uint64_t     live_epoch;            /* of the facts, 0: they are lost */
     uint64_t     epoch;                 /* the new one */
+    uint64_t     last_ms;               /* in the ids of entries that are known to have been */
     uint64_t     old_rev;
     uint64_t     rev;
     uint64_t     buyers;
@@ -20,7 +28,13 @@ typedef struct {
 
 /* All return CTL_FINE, or another code after reporting. */
 
-/* Takes down what is left in Redis; CTL_REFUSED while something of it is on its way. */
+/*
+ * Looks whether what is left in Redis may be taken down, and writes nothing;
+ * CTL_REFUSED when nothing is missing, or something of it is on its way.
+ */
+int ctl_restore_look(ctl_t *ctl, ctl_restore_t *restore);
+
+/* Takes it down, if it is still what was looked at. */
 int ctl_restore_clear(ctl_t *ctl, ctl_restore_t *restore);
 
 /* Writes everything; the facts come last, and with them the sale opens. */

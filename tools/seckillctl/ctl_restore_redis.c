@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl_lost.h"
 #include "ctl_restore.h"
 #include "sk_result.h"
+#include "skb_control.h"
 #include "skb_redis.h"
 
 #define CTL_PAGE  500                   /* users of one write */
@@ -21,16 +23,22 @@ ctl_restore_keys(ctl_t *ctl, const ctl_restore_t *restore, char (*keys)[SK_KEY_M
     ctl_key(ctl, keys[1], SK_KEY_STOCK, restore->activity, 0);
     ctl_key(ctl, keys[2], SK_KEY_BUYERS, restore->activity, 0);
     ctl_key(ctl, keys[3], SK_KEY_ORDERS, restore->activity, 0);
+    ctl_key(ctl, keys[4], SK_KEY_ELIGIBLE, restore->activity, 0);
+    ctl_key(ctl, keys[5], SK_KEY_DEAD, restore->activity, 0);
 }
 
 
-/* { status, rev, state } of lua/clear.lua */
+/* { status, rev, state, mark } of lua/clear.lua */
 static int
 ctl_restore_cleared(ctl_t *ctl, ctl_restore_t *restore, const redisReply *reply)
 {
     const char  *status;
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) {
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4
+        || reply->element[0]->type != REDIS_REPLY_STRING
+        || reply->element[2]->type != REDIS_REPLY_STRING
+        || reply->element[3]->type != REDIS_REPLY_STRING)
+    {
         return ctl_redis_refused(ctl, reply);
     }
 
@@ -42,6 +50,11 @@ ctl_restore_cleared(ctl_t *ctl, ctl_restore_t *restore, const redisReply *reply)
                         "missing: there is nothing to restore", restore->activity);
     }
 
+    if (strcmp(status, "eligible") == 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "of activity %" PRIu64 " only the registered users are "
+                        "missing: load them again, it goes on by itself", restore->activity);
+    }
+
     if (strcmp(status, "settled") == 0) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is settled", restore->activity);
     }
@@ -50,6 +63,14 @@ ctl_restore_cleared(ctl_t *ctl, ctl_restore_t *restore, const redisReply *reply)
         return ctl_fail(ctl, CTL_REFUSED, "purchases of activity %" PRIu64 " are unread or "
                         "pending: let seckilld write them first", restore->activity);
     }
+
+    if (strcmp(status, "moved") == 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " has changed this very moment, "
+                        "nothing was done: run it again", restore->activity);
+    }
+
+    snprintf(restore->mark, sizeof(restore->mark), "%s", reply->element[3]->str);
+    restore->cleared = strcmp(status, "cleared") == 0;
 
     if (strcmp(reply->element[2]->str, "closed") == 0) {
         snprintf(restore->state, sizeof(restore->state), "closed");
@@ -85,12 +106,12 @@ ctl_restore_seen(ctl_t *ctl, const ctl_restore_t *restore, uint64_t *seq)
 }
 
 
-int
-ctl_restore_clear(ctl_t *ctl, ctl_restore_t *restore)
+static int
+ctl_restore_script(ctl_t *ctl, ctl_restore_t *restore, const char *how)
 {
     int          rc;
     uint64_t     seq;
-    char         keys[4][SK_KEY_MAX + 1], number[2][24];
+    char         keys[6][SK_KEY_MAX + 1], number[2][24];
     redisReply  *reply;
 
     rc = ctl_restore_seen(ctl, restore, &seq);
@@ -102,10 +123,14 @@ ctl_restore_clear(ctl_t *ctl, ctl_restore_t *restore)
     snprintf(number[0], sizeof(number[0]), "%" PRIu64, restore->books.row.epoch);
     snprintf(number[1], sizeof(number[1]), "%" PRIu64, seq);
 
-    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_CLEAR, 4, (const char *[]) {
-                            keys[0], keys[1], keys[2], keys[3], number[0], number[1]
-                        }, 2);
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_CLEAR, 6, (const char *[]) {
+                            keys[0], keys[1], keys[2], keys[3], keys[4], keys[5], how,
+                            number[0], number[1], restore->books.row.sold > 0 ? "1" : "0",
+                            restore->mark
+                        }, 5);
     if (rc != CTL_FINE) {
+        /* it may have run */
+        restore->cleared |= strcmp(how, "clear") == 0;
         return rc;
     }
 
@@ -113,6 +138,22 @@ ctl_restore_clear(ctl_t *ctl, ctl_restore_t *restore)
     freeReplyObject(reply);
 
     return rc;
+}
+
+
+int
+ctl_restore_look(ctl_t *ctl, ctl_restore_t *restore)
+{
+    restore->mark[0] = '\0';
+
+    return ctl_restore_script(ctl, restore, "look");
+}
+
+
+int
+ctl_restore_clear(ctl_t *ctl, ctl_restore_t *restore)
+{
+    return ctl_restore_script(ctl, restore, "clear");
 }
 
 
@@ -224,31 +265,33 @@ static int
 ctl_restore_open(ctl_t *ctl, ctl_restore_t *restore)
 {
     int                 rc;
-    char                keys[4][SK_KEY_MAX + 1], number[12][24];
+    char                keys[6][SK_KEY_MAX + 1], number[13][24];
     size_t              i;
     redisReply         *reply;
     const ctl_row_t    *row;
+    const skb_terms_t  *terms;
 
     row = &restore->books.row;
+    terms = &restore->terms;
     ctl_restore_keys(ctl, restore, keys);
 
-    const uint64_t  numbers[12] = {
-        row->product_id, row->stock_limit, (uint64_t) row->start_ms, (uint64_t) row->end_ms,
-        row->max_quantity, (uint64_t) row->by_registration, restore->epoch,
+    const uint64_t  numbers[13] = {
+        terms->product, row->stock_limit, (uint64_t) terms->start_ms, (uint64_t) terms->end_ms,
+        terms->max_quantity, (uint64_t) terms->by_registration, restore->epoch,
         (uint64_t) restore->books.restocks, (uint64_t) restore->books.resold,
-        (uint64_t) restore->stock, restore->buyers, restore->old_rev + 1
+        (uint64_t) restore->stock, restore->buyers, restore->old_rev + 1, restore->last_ms
     };
 
-    for (i = 0; i < 12; i++) {
+    for (i = 0; i < 13; i++) {
         snprintf(number[i], sizeof(number[i]), "%" PRIu64, numbers[i]);
     }
 
     rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_RESTORE, 4, (const char *[]) {
-                            keys[0], keys[1], keys[2], keys[3], number[0], row->price,
+                            keys[0], keys[1], keys[2], keys[3], number[0], terms->price,
                             number[1], number[2], number[3], number[4], number[5], number[6],
                             restore->state, number[7], number[8], number[9], number[10],
-                            number[11]
-                        }, 14);
+                            number[11], number[12]
+                        }, 15);
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -270,26 +313,17 @@ static int
 ctl_restore_control(ctl_t *ctl, uint64_t now_ms)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1];
-    uint64_t     rev;
     redisReply  *reply;
 
-    ctl_key_global(ctl, key, "control");
+    rc = CTL_FINE;
+    reply = skb_control_raise(ctl_redis_context(ctl), ctl_config(ctl), now_ms);
 
-    rc = ctl_redis(ctl, &reply, "HGET %s rev", key);
-    if (rc != CTL_FINE) {
-        return rc;
+    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
+        rc = ctl_fail(ctl, CTL_UNREACHABLE, "Redis: %s",
+                      skb_redis_reason(ctl_redis_context(ctl), reply));
     }
 
-    rev = ctl_reply_u64(reply);
     freeReplyObject(reply);
-
-    rc = ctl_redis(ctl, &reply, "HINCRBY %s rev %" PRIu64, key,
-                   rev < now_ms ? now_ms - rev : 1);
-
-    if (rc == CTL_FINE) {
-        freeReplyObject(reply);
-    }
 
     return rc;
 }
