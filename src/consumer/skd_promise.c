@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "skb_ledger.h"
 #include "skb_log.h"
 #include "skb_terms.h"
 #include "skd_keeper.h"
@@ -119,6 +120,36 @@ skd_promise_tell(skd_stream_t *stream, unsigned edits, int missing)
 }
 
 
+/*
+ * The last word of a preheat that was cut off: Redis had this epoch.  Without it a
+ * sale that Redis loses later would look like one that was never there.
+ */
+static skd_rc_e
+skd_promise_opened(skd_keeper_t *keeper, uint64_t activity, uint64_t product, uint64_t epoch)
+{
+    char            error[SKB_LEDGER_ERROR_MAX];
+    skb_movement_t  opened = {
+        activity, product, epoch, "open", "redis", 0, NULL, "seckilld", NULL
+    };
+
+    switch (skb_ledger_add(keeper->writer.mysql, &opened, error)) {
+
+    case SKB_LEDGER_ADDED:
+        skb_log(SKB_NOTICE, "the ledger did not know that Redis has the sale",
+                "activity=%" PRIu64 " epoch=%" PRIu64, activity, epoch);
+        return SKD_OK;
+
+    case SKB_LEDGER_FAILED:
+        snprintf(keeper->writer.error, sizeof(keeper->writer.error), "%s", error);
+        keeper->writer.class = skb_mysql_class(keeper->writer.mysql);
+        return keeper->writer.class == SKB_MYSQL_CONFLICT ? SKD_CONFLICT : SKD_MYSQL_LOST;
+
+    default:
+        return SKD_OK;
+    }
+}
+
+
 /* Of the activities from first to end. */
 static skd_rc_e
 skd_promise_rows(skd_keeper_t *keeper, size_t first, size_t end, skd_named_t *named, size_t *n)
@@ -137,7 +168,11 @@ skd_promise_rows(skd_keeper_t *keeper, size_t first, size_t end, skd_named_t *na
                        "+ 4 * (t.max_quantity <> a.max_quantity) "
                        "+ 8 * (t.by_registration <> (a.by_registration <> 0)) "
                        "+ 16 * (t.start_time <> a.start_time) "
-                       "+ 32 * (t.end_time <> a.end_time), 0) FROM seckill_activities AS a "
+                       "+ 32 * (t.end_time <> a.end_time), 0), a.epoch, "
+                       "COALESCE(t.product_id, a.product_id), EXISTS (SELECT 1 "
+                       "FROM seckill_stock_log AS l WHERE l.activity_id = a.id "
+                       "AND l.epoch = a.epoch AND l.kind IN ('open', 'restore')) "
+                       "FROM seckill_activities AS a "
                        "LEFT JOIN seckill_terms AS t ON t.activity_id = a.id "
                        "AND t.epoch = a.epoch WHERE a.status <> 2 AND a.epoch > 0 "
                        "AND COALESCE(t.start_time, a.start_time) <= '1970-01-01 00:00:00' "
@@ -158,11 +193,18 @@ skd_promise_rows(skd_keeper_t *keeper, size_t first, size_t end, skd_named_t *na
         return rc;
     }
 
-    while ((row = mysql_fetch_row(res)) != NULL) {
+    while (rc == SKD_OK && (row = mysql_fetch_row(res)) != NULL) {
         stream = skd_activities_find(&keeper->activities, strtoull(row[0], NULL, 10));
 
         if (stream == NULL) {
             continue;
+        }
+
+        if (row[5][0] == '0' && stream->care.has_facts
+            && stream->care.epoch == strtoull(row[3], NULL, 10))
+        {
+            rc = skd_promise_opened(keeper, stream->activity, strtoull(row[4], NULL, 10),
+                                    stream->care.epoch);
         }
 
         edits = (unsigned) strtoul(row[2], NULL, 10);
@@ -178,13 +220,13 @@ skd_promise_rows(skd_keeper_t *keeper, size_t first, size_t end, skd_named_t *na
 
     mysql_free_result(res);
 
-    for (size_t i = first; i < end; i++) {
+    for (size_t i = first; rc == SKD_OK && i < end; i++) {
         if (!keeper->activities.streams[i].care.judged) {
             skd_promise_tell(&keeper->activities.streams[i], 0, 0);
         }
     }
 
-    return SKD_OK;
+    return rc;
 }
 
 

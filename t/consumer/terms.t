@@ -165,6 +165,9 @@ sub log_count {
     $c->t->wait_for(sub { ($dbh->selectrow_array('SELECT seq_seen FROM seckill_activities WHERE id = 10'))[0] == 3 },
         5, 'the seq');
     pass('... and its seq is remembered');
+    $c->t->wait_for(sub { $c->count(seckill_stock_log => "activity_id = 10 AND epoch = 2 AND kind = 'open'") == 1 },
+        5, 'the ledger to know it');
+    pass('... and the ledger knows that Redis has this epoch: a loss would be seen');
 }
 
 ok($c->stop, 'it stops well');
