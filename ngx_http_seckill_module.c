@@ -230,6 +230,13 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
       offsetof(ngx_http_seckill_loc_conf_t, body_max),
       NULL },
 
+    { ngx_string("seckill_body_timeout"),
+      NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_seckill_loc_conf_t, body_timeout),
+      NULL },
+
     { ngx_string("seckill_prefix"),
       NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE1,
       ngx_http_seckill_conf_prefix,
@@ -377,6 +384,7 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
     conf->messages = NGX_CONF_UNSET_UINT;
     conf->rest_status = NGX_CONF_UNSET;
     conf->body_max = NGX_CONF_UNSET_SIZE;
+    conf->body_timeout = NGX_CONF_UNSET_MSEC;
 
     return conf;
 }
@@ -427,6 +435,7 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                               NGX_HTTP_SECKILL_ZH);
     ngx_conf_merge_value(conf->rest_status, prev->rest_status, 0);
     ngx_conf_merge_size_value(conf->body_max, prev->body_max, 1024);
+    ngx_conf_merge_msec_value(conf->body_timeout, prev->body_timeout, 5000);
     ngx_conf_merge_str_value(conf->prefix, prev->prefix, "seckill");
 
     return ngx_http_seckill_check_loc_conf(cf, conf);
@@ -460,11 +469,12 @@ ngx_http_seckill_check_loc_conf(ngx_conf_t *cf,
     }
 
     if (conf->redis_timeout == 0 || conf->redis_settings.connect_timeout == 0
-        || conf->refresh == 0)
+        || conf->refresh == 0 || conf->body_timeout == 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"seckill_redis_timeout\", "
-                           "\"seckill_redis_connect_timeout\" and "
-                           "\"seckill_refresh\" must not be 0");
+                           "\"seckill_redis_connect_timeout\", "
+                           "\"seckill_refresh\" and "
+                           "\"seckill_body_timeout\" must not be 0");
         return NGX_CONF_ERROR;
     }
 

@@ -107,6 +107,7 @@ typedef struct {
     ngx_uint_t                   messages;      /* zh or en */
     ngx_flag_t                   rest_status;
     size_t                       body_max;
+    ngx_msec_t                   body_timeout;  /* all of a body */
     ngx_str_t                    prefix;
     uint32_t                     source;        /* which Redis, db and prefix */
 } ngx_http_seckill_loc_conf_t;
@@ -211,6 +212,10 @@ struct ngx_http_seckill_ctx_s {
     uint32_t                      queueing;     /* the node heard so first then, 0: now */
 
     ngx_str_t                     body;
+    ngx_event_t                  *body_timer;   /* while it is waited for */
+    ngx_msec_t                    body_until;
+    uint64_t                      body_user;    /* who asked before it was read */
+    time_t                        identified;   /* by a signed token, then */
 
     ngx_http_seckill_wait_e       wait;
     ngx_queue_t                   queue;        /* LOAD, LANE, JOIN */
@@ -227,6 +232,8 @@ struct ngx_http_seckill_ctx_s {
     unsigned                      cleanup_set:1;
     unsigned                      authorizations:2;  /* headers seen, up to 2 */
     unsigned                      body_read:1;
+    unsigned                      body_waited:1;
+    unsigned                      body_late:1;
     unsigned                      body_too_large:1;
     unsigned                      told:1;       /* the facts are Redis' word, just now */
     unsigned                      remembered:1; /* the result, from before: see user.c */
@@ -255,6 +262,10 @@ void ngx_http_seckill_resume(ngx_http_seckill_ctx_t *ctx);
 /* The same from inside a call of the core, which still uses the request. */
 void ngx_http_seckill_go_on(ngx_http_seckill_ctx_t *ctx);
 
+/* From here a request that ends is taken out of whatever it waits for. */
+ngx_int_t ngx_http_seckill_cleanup(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+
 /* Registers the wait, so that a client who leaves is taken out of it. */
 ngx_int_t ngx_http_seckill_wait(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx, ngx_http_seckill_wait_e wait);
@@ -277,6 +288,9 @@ ngx_seckill_redis_t *ngx_http_seckill_client(ngx_http_seckill_loc_conf_t *conf);
 
 ngx_int_t ngx_http_seckill_route(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+
+/* The body was waited for: what may have changed meanwhile is looked at again. */
+void ngx_http_seckill_route_again(ngx_http_seckill_ctx_t *ctx);
 
 /* The value of a request header, or NULL. */
 ngx_str_t *ngx_http_seckill_find_header(ngx_http_request_t *r,
@@ -323,6 +337,11 @@ void ngx_http_seckill_limit_refund(ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_body.c */
 ngx_int_t ngx_http_seckill_body_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+/* After the checks that were repeated: says the refusal, if there is one. */
+ngx_int_t ngx_http_seckill_again_step(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+/* The request ends. */
+void ngx_http_seckill_body_leave(ngx_http_seckill_ctx_t *ctx);
 /* ngx_http_seckill_admit.c */
 ngx_int_t ngx_http_seckill_admit_step(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);

@@ -45,6 +45,16 @@ ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         ctx->verdict = SK_FACTS;
     }
 
+    if (ctx->verdict == SK_BUSY) {
+        /* nothing was taken, so nothing was asked */
+
+        if (ctx->body_waited) {
+            ctx->user = ctx->body_user;
+        }
+
+        ngx_http_seckill_limit_refund(ctx);
+    }
+
     ngx_http_seckill_count_request(r, ctx);
 
     rc = ngx_http_seckill_drop_body(r, ctx->conf->body_max);

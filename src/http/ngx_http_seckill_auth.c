@@ -45,6 +45,11 @@ ngx_http_seckill_identify_step(ngx_http_request_t *r,
         return ctx->user ? NGX_OK : ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
     }
 
+    if (ctx->body_waited && ctx->identified == ngx_time()) {
+        /* the same second: a signed token says the same */
+        return NGX_OK;
+    }
+
     if (ctx->result_route
         && ngx_http_arg(r, (u_char *) "queue_token", sizeof("queue_token") - 1,
                         &token)
@@ -125,6 +130,7 @@ ngx_http_seckill_auth_jwt(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
     }
 
     ctx->user = jwt.user;
+    ctx->identified = ngx_time();
 
     return NGX_OK;
 }

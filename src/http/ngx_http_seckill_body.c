@@ -2,6 +2,9 @@
 /*
  * The body of a purchase: read in memory up to seckill_body_max, never through
  * a file; or dropped, when the answer is known before it was read.
+ *
+ * The client decides how long a body takes, within seckill_body_timeout.  When
+ * one was waited for, what was looked at before it is looked at again.
  */
 
 
@@ -9,6 +12,13 @@
 
 
 static void ngx_http_seckill_body_handler(ngx_http_request_t *r);
+static ngx_int_t ngx_http_seckill_body_wait(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_body_tick(ngx_http_seckill_ctx_t *ctx);
+static void ngx_http_seckill_body_timer(ngx_event_t *ev);
+static void ngx_http_seckill_body_stop(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+static ngx_uint_t ngx_http_seckill_body_worker_ends(void);
 static ngx_int_t ngx_http_seckill_body_read(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 static ngx_int_t ngx_http_seckill_body_collect(ngx_http_request_t *r,
@@ -19,6 +29,9 @@ static ngx_int_t ngx_http_seckill_body_parse(ngx_http_request_t *r,
 
 /* the longest time a refused body may keep coming, in seconds */
 #define NGX_HTTP_SECKILL_LINGER  1
+
+/* so often a body that is waited for is asked whether its worker goes on */
+#define NGX_HTTP_SECKILL_BODY_TICK  500
 
 
 static ngx_uint_t
@@ -32,6 +45,15 @@ ngx_int_t
 ngx_http_seckill_body_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
     ngx_int_t  rc;
+
+    if (ctx->body_waited && ngx_http_seckill_body_worker_ends()) {
+        /* its keys may be gone already, and nobody could hear the answer twice */
+        return ngx_http_seckill_say(ctx, SK_BUSY);
+    }
+
+    if (ctx->body_late) {
+        return ngx_http_seckill_say(ctx, SK_TIMEOUT);
+    }
 
     if (ctx->body_read || !ngx_http_seckill_has_body(r)) {
         return ngx_http_seckill_body_parse(r, ctx);
@@ -66,15 +88,24 @@ ngx_http_seckill_body_handler(ngx_http_request_t *r)
     rc = ngx_http_seckill_body_read(r, ctx);
 
     if (rc == NGX_AGAIN) {
-        r->read_event_handler = ngx_http_seckill_body_handler;
-        return;
+        if (ngx_http_seckill_body_wait(r, ctx) == NGX_OK) {
+            r->read_event_handler = ngx_http_seckill_body_handler;
+            return;
+        }
+
+        rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (rc != NGX_OK) {
+    if (rc == NGX_HTTP_REQUEST_TIME_OUT) {
+        /* client_body_timeout: the core would close without a word */
+        ctx->body_late = 1;
+
+    } else if (rc != NGX_OK) {
         ngx_http_finalize_request(r, rc);
         return;
     }
 
+    ngx_http_seckill_body_stop(r, ctx);
     ctx->body_read = 1;
 
     /* the client's time is not ours: what Redis may take counts from here */
@@ -82,6 +113,143 @@ ngx_http_seckill_body_handler(ngx_http_request_t *r)
 
     /* the core called us, and runs what is posted when it is done with r */
     ngx_http_seckill_go_on(ctx);
+}
+
+
+/* the rest is not here yet */
+
+static ngx_int_t
+ngx_http_seckill_body_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    if (ctx->body_waited) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_seckill_cleanup(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    ctx->body_timer = ngx_pcalloc(r->pool, sizeof(ngx_event_t));
+    if (ctx->body_timer == NULL) {
+        return NGX_ERROR;
+    }
+
+    ctx->body_timer->handler = ngx_http_seckill_body_timer;
+    ctx->body_timer->data = ctx;
+    ctx->body_timer->log = r->connection->log;
+
+    ctx->body_waited = 1;
+    ctx->body_user = ctx->user;
+    ctx->body_until = ngx_current_msec + ctx->conf->body_timeout;
+
+    ngx_http_seckill_body_tick(ctx);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_seckill_body_tick(ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_msec_int_t  left;
+
+    left = (ngx_msec_int_t) (ctx->body_until - ngx_current_msec);
+
+    ngx_add_timer(ctx->body_timer,
+                  (ngx_msec_t) ngx_max(1, ngx_min(left,
+                                               NGX_HTTP_SECKILL_BODY_TICK)));
+}
+
+
+static void
+ngx_http_seckill_body_timer(ngx_event_t *ev)
+{
+    ngx_http_request_t      *r;
+    ngx_http_seckill_ctx_t  *ctx;
+
+    ctx = ev->data;
+    r = ctx->request;
+
+    if ((ngx_msec_int_t) (ctx->body_until - ngx_current_msec) > 0
+        && !ngx_http_seckill_body_worker_ends())
+    {
+        ngx_http_seckill_body_tick(ctx);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+                  "seckill body has not come whole in time");
+
+    ctx->body_late = 1;
+    ngx_http_seckill_body_stop(r, ctx);
+    ngx_http_seckill_resume(ctx);
+}
+
+
+/* nothing more of it is awaited; what is not here is not read to its end */
+
+static void
+ngx_http_seckill_body_stop(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_event_t  *rev;
+
+    ngx_http_seckill_body_leave(ctx);
+
+    if (!ctx->body_late) {
+        return;
+    }
+
+    rev = r->connection->read;
+
+    if (rev->timer_set) {
+        ngx_del_timer(rev);
+    }
+
+    /* an answer comes first */
+    rev->timedout = 0;
+    r->connection->timedout = 0;
+
+    r->read_event_handler = ngx_http_block_reading;
+    r->keepalive = 0;
+    r->lingering_close = 1;
+    r->lingering_time = ngx_time() + NGX_HTTP_SECKILL_LINGER;
+}
+
+
+void
+ngx_http_seckill_body_leave(ngx_http_seckill_ctx_t *ctx)
+{
+    if (ctx->body_timer && ctx->body_timer->timer_set) {
+        ngx_del_timer(ctx->body_timer);
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_seckill_body_worker_ends(void)
+{
+    return ngx_exiting || ngx_quit || ngx_terminate;
+}
+
+
+/*
+ * Whoever asked before the body came asks still; the limit was charged to that
+ * user.  A refusal is not for those whose order is known.
+ */
+
+ngx_int_t
+ngx_http_seckill_again_step(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    if (ctx->user != ctx->body_user) {
+        return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
+
+    if (ctx->refusal == SK_VERDICTS) {
+        return NGX_OK;
+    }
+
+    return ngx_http_seckill_say(ctx, ctx->remembered ? SK_REPEAT
+                                                     : ctx->refusal);
 }
 
 
@@ -180,6 +348,10 @@ ngx_http_seckill_body_parse(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         || ctx->purchase->quantity > ctx->facts.max_quantity)
     {
         return ngx_http_seckill_say(ctx, SK_BAD_REQUEST);
+    }
+
+    if (ctx->body_waited) {
+        ngx_http_seckill_route_again(ctx);
     }
 
     return NGX_OK;

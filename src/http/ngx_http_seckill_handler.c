@@ -15,6 +15,8 @@
 
 static ngx_int_t ngx_http_seckill_run(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_finish(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
 static void ngx_http_seckill_leave(void *data);
 
 
@@ -57,7 +59,7 @@ ngx_http_seckill_handler(ngx_http_request_t *r)
         rc = ngx_http_seckill_run(r, ctx);
 
     } else if (rc == NGX_DONE) {
-        rc = ngx_http_seckill_answer(r, ctx);
+        rc = ngx_http_seckill_finish(r, ctx);
     }
 
     if (rc == NGX_AGAIN) {
@@ -99,7 +101,20 @@ ngx_http_seckill_run(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         return rc;
     }
 
-    return ngx_http_seckill_answer(r, ctx);
+    return ngx_http_seckill_finish(r, ctx);
+}
+
+
+/* a client that does not read is the core's to wait for, and no wait of ours */
+
+static ngx_int_t
+ngx_http_seckill_finish(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t  rc;
+
+    rc = ngx_http_seckill_answer(r, ctx);
+
+    return rc == NGX_AGAIN ? NGX_OK : rc;
 }
 
 
@@ -152,20 +167,33 @@ ngx_http_seckill_end_verdict(ngx_seckill_end_e end)
 
 
 ngx_int_t
-ngx_http_seckill_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
-    ngx_http_seckill_wait_e wait)
+ngx_http_seckill_cleanup(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
     ngx_http_cleanup_t  *cln;
 
-    if (!ctx->cleanup_set) {
-        cln = ngx_http_cleanup_add(r, 0);
-        if (cln == NULL) {
-            return NGX_ERROR;
-        }
+    if (ctx->cleanup_set) {
+        return NGX_OK;
+    }
 
-        cln->handler = ngx_http_seckill_leave;
-        cln->data = ctx;
-        ctx->cleanup_set = 1;
+    cln = ngx_http_cleanup_add(r, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_http_seckill_leave;
+    cln->data = ctx;
+    ctx->cleanup_set = 1;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_seckill_wait(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx,
+    ngx_http_seckill_wait_e wait)
+{
+    if (ngx_http_seckill_cleanup(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
     }
 
     /* notices a client that leaves */
@@ -218,6 +246,7 @@ ngx_http_seckill_leave(void *data)
 
     ctx->wait = NGX_HTTP_SECKILL_WAIT_NONE;
 
+    ngx_http_seckill_body_leave(ctx);
     ngx_http_seckill_waiter_leave(ctx);
 }
 

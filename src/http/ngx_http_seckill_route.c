@@ -32,6 +32,22 @@ static const ngx_http_seckill_step_pt  ngx_http_seckill_buy[] = {
 };
 
 
+/* behind the body: the client alone decides how long that takes */
+
+static const ngx_http_seckill_step_pt  ngx_http_seckill_again[] = {
+    ngx_http_seckill_body_step,
+    ngx_http_seckill_control_step,
+    ngx_http_seckill_facts_step,
+    ngx_http_seckill_window_step,
+    ngx_http_seckill_identify_step,
+    ngx_http_seckill_again_step,
+    ngx_http_seckill_sold_out_step,
+    ngx_http_seckill_admit_step,
+    ngx_http_seckill_result_step,
+    NULL
+};
+
+
 static const ngx_http_seckill_step_pt  ngx_http_seckill_result[] = {
     ngx_http_seckill_control_step,
     ngx_http_seckill_identify_step,
@@ -93,6 +109,14 @@ ngx_http_seckill_route_buy(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
     }
 
     return NGX_OK;
+}
+
+
+void
+ngx_http_seckill_route_again(ngx_http_seckill_ctx_t *ctx)
+{
+    /* the step that is being run is the first here too */
+    ctx->step = ngx_http_seckill_again;
 }
 
 

@@ -10,7 +10,7 @@
 
 
 /* raised with every change of what the zone's bytes mean */
-#define NGX_HTTP_SECKILL_ZONE_LAYOUT  8
+#define NGX_HTTP_SECKILL_ZONE_LAYOUT  9
 
 /* one tree of users, and of sessions, per so many bytes of the zone */
 #define NGX_HTTP_SECKILL_TREE_BYTES   2048

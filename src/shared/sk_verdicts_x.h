@@ -28,6 +28,7 @@ SK_VERDICT(BAD_REQUEST,       '9',  40000,  400, 400, "bad_request",      "请�
 SK_VERDICT(UNAUTHORIZED,        0,  40100,  401, 401, "unauthorized",     "请先登录",                 "login required")
 SK_VERDICT(NOT_FOUND,           0,  40400,  404, 404, "not_found",        "地址不存在",               "not found")
 SK_VERDICT(METHOD,              0,  40500,  405, 405, "method",           "请求方法不支持",           "method not allowed")
+SK_VERDICT(TIMEOUT,             0,  40800,  408, 408, "timeout",          "请求超时",                 "request timed out")
 SK_VERDICT(TOO_LARGE,           0,  41300,  413, 413, "too_large",        "请求体过大",               "request body too large")
 SK_VERDICT(UNKNOWN,             0,  50301,  503, 503, "unknown",          "系统繁忙，请查询结果",     "please check the result")
 SK_VERDICT(BUSY,              '0',  50302,  503, 503, "busy",             "系统繁忙，请稍后再试",     "please try again")

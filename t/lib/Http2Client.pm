@@ -67,6 +67,15 @@ sub request {
     return $id;
 }
 
+# A piece of the body of an open stream; $last: there is no more.
+sub data {
+    my ($self, $id, $bytes, $last) = @_;
+
+    $self->{out} .= _frame(DATA, $last ? END_STREAM : 0, $id, $bytes);
+    $self->_write;
+    return;
+}
+
 # The client does not want these any more.
 sub reset {    ## no critic (ProhibitBuiltinHomonyms)
     my ($self, @ids) = @_;
