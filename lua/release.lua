@@ -10,7 +10,8 @@
 -- Returns { units added, rev, stock left, buyers told, letters closed }.  As the
 -- total is given and not the difference, running it again adds nothing.  A
 -- result that says success stays.  The buyers stay in order_users: taking part
--- is once for ever.
+-- is once for ever.  One who was never counted in seq raises buyers_extra; one whom
+-- Redis forgot was counted, and takes the empty place.
 --
 -- Errors: "SECKILL ..." for bad arguments, a sale that is not there or of
 -- another epoch, a total below the one that is there, units for a settled sale;
@@ -49,10 +50,17 @@ if not find(result, '^{"success":false,"reason":"[a-z_]+"}$') then
   return refuse("result is not a failure")
 end
 
-local fact = call("HMGET", facts, "state", "epoch", "rev", "released")
+-- buyers_extra may be below zero; 0.1.0 does not keep it
+local function signed(text)
+  if text and number((string.gsub(text, "^%-", ""))) then
+    return tonumber(text)
+  end
+end
+
+local fact = call("HMGET", facts, "state", "epoch", "rev", "released", "seq", "buyers_extra")
 local state, now_epoch, rev = fact[1], number(fact[2]), number(fact[3])
-local released = number(fact[4] or "0")
-if not (state and now_epoch and rev and released) then
+local released, seq, extra = number(fact[4] or "0"), number(fact[5]), signed(fact[6])
+if not (state and now_epoch and rev and released and seq) or (fact[6] and not extra) then
   return refuse("facts of the activity are missing or damaged")
 end
 if now_epoch ~= number(epoch) then
@@ -74,6 +82,15 @@ end
 
 call("SCARD", buyers)
 call("XLEN", dead)
+
+-- a Redis user that may do only half of this is refused whole; Redis 6 can't tell
+local may = redis.acl_check_cmd
+if may and not (may("HSET", facts, "rev", "1") and may("INCRBY", stock, "1")
+                and (count == 0
+                     or (may("SADD", buyers, "1") and may("SET", KEYS[5], result, "KEEPTTL")
+                         and may("PUBLISH", channel, result) and may("XDEL", dead, "1-1")))) then
+  return redis.error_reply("NOPERM release needs HSET, INCRBY, SADD, SET, PUBLISH and XDEL")
+end
 
 local tell = {}
 for i = 1, count do
@@ -97,9 +114,16 @@ if delta > 0 then
   left = call("INCRBY", stock, delta)
 end
 
+local added = 0
+for i = 1, count do
+  added = added + call("SADD", buyers, ARGV[3 + 2 * i])
+end
+if added > 0 and extra and call("SCARD", buyers) - seq > extra then
+  call("HSET", facts, "buyers_extra", string.format("%d", call("SCARD", buyers) - seq))
+end
+
 for i = 1, count do
   local user, letter = ARGV[3 + 2 * i], ARGV[4 + 2 * i]
-  call("SADD", buyers, user)
   if tell[i] then
     call("SET", KEYS[4 + i], result, "KEEPTTL")
     call("PUBLISH", channel, user .. " " .. result)

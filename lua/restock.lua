@@ -58,6 +58,12 @@ if state == "settled" then
   return refuse("the sale is settled")
 end
 
+-- a Redis user that may do only half of this is refused whole; Redis 6 can't tell
+local may = redis.acl_check_cmd
+if may and not (may("HSET", facts, "rev", "1") and may("INCRBY", stock, "1")) then
+  return redis.error_reply("NOPERM restock needs HSET and INCRBY")
+end
+
 -- first what Redis refuses when it has no memory, and never the units alone
 call("HSET", facts, "stock_limit", limit, "restocked", restocked, "rev", rev + 1)
 return { "added", rev + 1, call("INCRBY", stock, delta), delta }

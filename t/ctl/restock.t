@@ -8,6 +8,7 @@ use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use BooksTest;
 use JSON ();
+use MysqlCut;
 use Test::More;
 
 my $c     = BooksTest->new;
@@ -142,6 +143,68 @@ for my $case (
     is($buy->(31), 0, '... the second');
     is($buy->(32), 0, '... the third');
     is($buy->(33), 40005, '... and no more');
+}
+
+# F-C7: a connection that breaks on the way.  The run tells what it did, and a second try
+# of an operator who believes it adds nothing.
+{
+    my $proxy = MysqlCut->new($t->dir, $c->{mysql}{sock});
+    my $direct = $c->{conf};
+    $c->{conf} = $t->conf(redis => $c->{redis}, mysql => { %{ $c->{mysql} }, sock => $proxy->sock });
+
+    my $id = $c->sale;
+    $proxy->cut(before => 'RELEASE_LOCK');
+    my ($exit, $out, $err) = $c->ctl('restock', $id, 5);
+    ok($proxy->was_cut, 'the lock can not be given back');
+    is($exit, 0, 'F-C7: that is no failure: all was done') or diag($out, $err);
+    like($out, qr/5 units added/, '... and told');
+    like($err, qr/all is done; only the lock/, '... with a word about the lock');
+    is_deeply(limits($id), [ 15, 15, 15, 985 ], '... five units, everywhere');
+
+    $proxy->cut(after => 'COMMIT');
+    ($exit, $out, $err) = $c->ctl('restock', $id, 5);
+    ok($proxy->was_cut, 'the answer of the COMMIT is lost');
+    is($exit, 0, 'F-C7: the line in the ledger says that it happened') or diag($out, $err);
+    like($out, qr/5 units added/, '... and that is told');
+    is_deeply(limits($id), [ 20, 20, 20, 980 ], '... five units, everywhere');
+
+    $proxy->cut(before => 'COMMIT');
+    ($exit, $out, $err) = $c->ctl('restock', $id, 5);
+    is($exit, 3, 'a COMMIT that never arrived');
+    like($err, qr/nothing was changed: run it again/, '... is nothing done');
+    is_deeply(limits($id), [ 20, 20, 20, 980 ], '... anywhere');
+    is(($c->ctl('restock', $id, 5))[0], 0, '... so it is run again');
+    is_deeply(limits($id), [ 25, 25, 25, 975 ], '... and adds five');
+
+    # a release, too
+    $c->buy($id, 1);
+    $c->bury($id, 1);
+    $proxy->cut(before => 'RELEASE_LOCK');
+    ($exit, $out, $err) = $c->ctl('reconcile', $id, '--grace', '0s', '--repair', 'release', '--yes');
+    is($exit, 0, 'a release whose lock can not be given back') or diag($out, $err);
+    is($c->products_stock($id), 976, '... is done');
+
+    $c->buy($id, 2);
+    $c->bury($id, 2);
+    $proxy->cut(after => 'COMMIT');
+    ($exit, $out, $err) = $c->ctl('reconcile', $id, '--grace', '0s', '--repair', 'release', '--yes');
+    isnt($exit, 0, 'a release whose COMMIT was not answered is not done');
+    ($exit, $out, $err) = $c->ctl('reconcile', $id, '--grace', '0s', '--repair', 'release', '--yes');
+    is($exit, 0, '... the second try') or diag($out, $err);
+    is($c->products_stock($id), 977, '... adds nothing twice');
+
+    $c->{conf} = $direct;
+}
+
+# the row names another product by now: the one that is sold gives the units
+{
+    my $id = $c->sale;
+    my $other = $c->activity(products_stock => 50);
+    $c->dbh->do("UPDATE seckill_activities SET product_id = $other WHERE id = $id");
+    my ($exit, $out, $err) = $c->ctl('restock', $id, 5);
+    is($exit, 0, 'a restock of a sale whose row was edited') or diag($out, $err);
+    is($c->products_stock($id), 985, '... takes units of what is sold');
+    is($c->products_stock($other), 50, '... not of what the row names');
 }
 
 done_testing();

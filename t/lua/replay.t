@@ -87,7 +87,12 @@ subtest 'replay' => sub {
     }
 };
 
-sub retry { return scalar $s->call('dead_retry', [ $facts, $orders, $dead, $result ], @_) }
+# retry(letter, user, fresh, take)
+sub retry {
+    my ($letter, $user, @flags) = @_;
+    return scalar $s->call('dead_retry', [ $facts, $stock, $buyers, $orders, $dead, $result ],
+        $letter, $user, $flags[0] // 0, $flags[1] // 0);
+}
 
 subtest 'dead_retry' => sub {
     $redis->flushdb;
@@ -131,6 +136,100 @@ subtest 'dead_retry' => sub {
     $s->refused(sub { retry($letter, 7) }, qr/SECKILL the letter has no/, 'half a purchase');
     $redis->del($facts);
     $s->refused(sub { retry($letter, 7) }, qr/SECKILL facts/, 'no facts');
+};
+
+# a letter of user 7 with this purchase; returns its id
+sub letter {
+    my ($entry, %change) = @_;
+    my %purchase = (%{$entry}, %change);
+    delete $purchase{id};
+    return $redis->xadd($dead, '*', reason => 'seq_conflict', %purchase);
+}
+
+subtest 'F-C5: dead_retry with a number of its own' => sub {
+    $redis->flushdb;
+    $s->sale(1);
+    $s->buy(1, 5, 7, 8);
+    $redis->hset($facts, epoch => 4, buyers_extra => 0);
+    my $entry = ($s->entries(1))[1];
+    my $letter = letter($entry);
+
+    is(retry($letter, 7, 1, 0)->[0], 'queued', 'queued');
+    my $new = ($s->entries(1))[-1];
+    is_deeply([ @{$new}{qw(epoch seq)} ], [ 4, 4 ], '... with the epoch of the sale and its next seq');
+    is($redis->hget($facts, 'seq'), 4, '... which the sale has given');
+    is($new->{order_no}, substr($entry->{order_no}, 0, 21) . '0000004' . substr($entry->{order_no}, 28),
+        '... and an order number of that seq');
+    is_deeply([ @{$new}{qw(user quantity accepted_ms request_id ext)} ],
+        [ @{$entry}{qw(user quantity accepted_ms request_id ext)} ], '... and all the rest as it was');
+    is($redis->get($stock), 7, 'its unit was taken when it was accepted: none is taken again');
+    is($redis->hget($facts, 'buyers_extra'), -1, 'one number more than buyers');
+    is($redis->scard($buyers) - 4, -1, '... as it is');
+
+    # one who is not in order_users takes the empty place, or a new one
+    $letter = letter($entry);
+    $redis->srem($buyers, 7);
+    retry($letter, 7, 1, 0);
+    is($redis->hget($facts, 'buyers_extra'), -2, 'a buyer whom Redis forgot takes the empty place');
+    is($redis->scard($buyers), 3, '... and is there again');
+    $redis->hset($facts, seq => 5, buyers_extra => -2);
+    $letter = letter($entry, user => 77, order_no => substr($entry->{order_no}, 0, 28) . '0077');
+    is(scalar $s->call('dead_retry', [ $facts, $stock, $buyers, $orders, $dead, $result ], $letter, 77, 0, 0)->[0],
+        'queued', 'one who never was there, with its own number');
+    is($redis->hget($facts, 'buyers_extra'), -1, '... is one buyer more than numbers');
+
+    $redis->hdel($facts, 'buyers_extra');
+    $letter = letter($entry);
+    retry($letter, 7, 1, 0);
+    is($redis->hexists($facts, 'buyers_extra'), 0, 'a sale of 0.1.0 is not judged');
+
+    # ids are never numbers
+    my $big = '18446744073709551615';
+    $letter = letter($entry, user => $big, order_no => '2' x 28 . '1615');
+    $s->call('dead_retry', [ $facts, $stock, $buyers, $orders, $dead, $result ], $letter, $big, 1, 0);
+    $new = ($s->entries(1))[-1];
+    is($new->{user}, $big, 'a user id of 20 digits');
+    like($new->{order_no}, qr/^2{21}\d{7}1615$/, '... keeps its digits');
+    is($redis->sismember($buyers, $big), 1, '... in order_users too');
+};
+
+subtest 'dead_retry: units that nobody keeps for it are taken from those left' => sub {
+    $redis->flushdb;
+    $s->sale(1, max_quantity => 5);
+    $s->buy(1, [ 7, 3 ]);
+    my $entry = ($s->entries(1))[0];
+
+    is(retry(letter($entry), 7, 0, 1)->[0], 'queued', 'queued');
+    is($redis->get($stock), 4, '... and three of seven are taken');
+    retry(letter($entry), 7, 0, 1);
+    my $letter = letter($entry);
+    my $before = $s->dump_all;
+    is_deeply(retry($letter, 7, 0, 1), [ 'none', '' ], 'one unit is not three');
+    is($s->dump_all, $before, '... and nothing changes');
+
+    $s->refused(sub { retry($letter, 7, 2, 0) }, qr/SECKILL dead_retry takes/, 'a flag that is none');
+    $letter = letter($entry, order_no => '7');
+    $s->refused(sub { retry($letter, 7, 1, 0) }, qr/SECKILL the letter's order_no/, 'an order_no that is none');
+    $letter = letter($entry, quantity => 'x');
+    $s->refused(sub { retry($letter, 7, 0, 1) }, qr/SECKILL the letter's quantity/, 'a quantity that is none');
+    $letter = letter($entry);
+    $redis->hset($facts, buyers_extra => 'x');
+    $s->refused(sub { retry($letter, 7, 1, 0) }, qr/SECKILL facts/, 'damaged facts');
+    $redis->hset($facts, buyers_extra => 0);
+    $redis->rename($buyers, 'away');
+    $redis->set($buyers, 1);
+    $s->refused(sub { retry($letter, 7, 1, 0) }, qr/WRONGTYPE/, 'buyers of another type');
+    $redis->rename('away', $buyers);
+
+    # F-E1: the stream is at its last id
+    $redis->xadd($orders, '18446744073709551615-18446744073709551615', v => 1);
+    $s->refused(sub { retry($letter, 7, 1, 0) }, qr/ID|exhausted/i, 'no id is left: nothing is taken');
+
+    $redis->acl('SETUSER', 'half', 'on', '>half', '~*', '&*', '+@all', '-hset');
+    my $own = $s->{client};
+    $s->{client} = $s->connect_as('half', 'half');
+    $s->refused(sub { retry($letter, 7, 1, 0) }, qr/NOPERM dead_retry/, 'half of the rights');
+    $s->{client} = $own;
 };
 
 done_testing();

@@ -156,4 +156,43 @@ subtest 'release: users' => sub {
     $s->refused(sub { release(1, 1, [ 5, '' ]) }, qr/WRONGTYPE/, 'letters of another type');
 };
 
+subtest 'release: buyers_extra' => sub {
+    $redis->flushdb;
+    $s->sale(1, stock => 10);
+    $s->buy(1, 1 .. 4);
+    $redis->hset($facts, buyers_extra => 0);
+    release(1, 0, [ 1, '' ], [ 2, '' ]);
+    is(fact('buyers_extra'), 0, 'buyers who are there');
+
+    $redis->srem($buyers, 3);
+    release(1, 0, [ 3, '' ]);
+    is(fact('buyers_extra'), 0, 'one whom Redis forgot was counted');
+    is($redis->scard($buyers), 4, '... and takes the empty place');
+
+    release(1, 0, [ 3, '' ], [ 91, '' ], [ '18446744073709551615', '' ]);
+    is(fact('buyers_extra'), 2, 'two who never were there');
+    is($redis->scard($buyers) - fact('seq'), 2, '... are as many more than numbers');
+    is($redis->sismember($buyers, '18446744073709551615'), 1, '... one with 20 digits');
+
+    $redis->hdel($facts, 'buyers_extra');
+    release(1, 0, [ 92, '' ]);
+    is(fact('buyers_extra'), undef, 'a sale of 0.1.0 is not judged');
+    $redis->hset($facts, buyers_extra => '1x');
+    $s->refused(sub { release(1, 0, [ 93, '' ]) }, qr/SECKILL facts/, 'damaged facts');
+    $redis->hset($facts, buyers_extra => '-1');
+    release(1, 0, [ 93, '' ]);
+    is(fact('buyers_extra'), 4, 'below zero, and what was lost is there again');
+};
+
+subtest 'half of the rights are none' => sub {
+    $redis->flushdb;
+    $s->sale(1, stock => 10);
+    $redis->acl('SETUSER', 'half', 'on', '>half', '~*', '&*', '+@all', '-incrby', '-sadd');
+    my $own = $s->{client};
+    $s->{client} = $s->connect_as('half', 'half');
+    $s->refused(sub { restock(1, 15, 5) }, qr/NOPERM restock/, 'restock');
+    $s->refused(sub { release(1, 2, [ 3, '' ]) }, qr/NOPERM release/, 'release');
+    $s->{client} = $own;
+};
+
 done_testing();

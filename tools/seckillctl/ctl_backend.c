@@ -88,6 +88,18 @@ ctl_open_mysql(ctl_t *ctl)
 }
 
 
+int
+ctl_reopen_mysql(ctl_t *ctl)
+{
+    if (ctl->backend->mysql) {
+        mysql_close(ctl->backend->mysql);
+        ctl->backend->mysql = NULL;
+    }
+
+    return ctl_open_mysql(ctl);
+}
+
+
 void
 ctl_close(ctl_t *ctl)
 {
@@ -386,71 +398,6 @@ ctl_sql_quote(ctl_t *ctl, char *buf, const char *text)
 }
 
 
-/* GET_LOCK() names count for the whole server: the database is part of ours */
-static int
-ctl_sql_named(ctl_t *ctl, const char *call, const char *name, const char *rest, int *yes)
-{
-    int        rc;
-    char       quoted[CTL_QUOTE_MAX];
-    MYSQL_ROW  column;
-    MYSQL_RES *res;
-
-    rc = ctl_open_mysql(ctl);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_sql_quote(ctl, quoted, name);
-
-    rc = ctl_sql(ctl, &res, "SELECT %s(CONCAT('seckill:', LEFT(SHA1(DATABASE()), 16), ':', "
-                 "LEFT(%s, 32))%s)", call, quoted, rest);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    column = mysql_fetch_row(res);
-    *yes = column && column[0] && strcmp(column[0], "1") == 0;
-    mysql_free_result(res);
-
-    return CTL_FINE;
-}
-
-
-int
-ctl_sql_lock(ctl_t *ctl, const char *name)
-{
-    int       rc, yes;
-    char      rest[32];
-    unsigned  seconds;
-
-    rc = ctl_open_mysql(ctl);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    /* shorter than the client waits for an answer */
-    seconds = ctl->backend->conf.mysql.timeout_ms / 2000;
-    snprintf(rest, sizeof(rest), ", %u", seconds > 10 ? 10 : seconds > 0 ? seconds : 1);
-
-    rc = ctl_sql_named(ctl, "GET_LOCK", name, rest, &yes);
-
-    if (rc == CTL_FINE && !yes) {
-        return ctl_fail(ctl, CTL_REFUSED, "another seckillctl is at the same work (%s)", name);
-    }
-
-    return rc;
-}
-
-
-int
-ctl_sql_unlock(ctl_t *ctl, const char *name)
-{
-    int  yes;
-
-    return ctl_sql_named(ctl, "RELEASE_LOCK", name, "", &yes);
-}
-
-
 uint64_t
 ctl_reply_u64(const redisReply *reply)
 {
@@ -479,28 +426,6 @@ int64_t
 ctl_column_i64(const char *text)
 {
     return text ? strtoll(text, NULL, 10) : 0;
-}
-
-
-int
-ctl_activity_lock(ctl_t *ctl, uint64_t activity)
-{
-    char  name[40];
-
-    snprintf(name, sizeof(name), "activity:%" PRIu64, activity);
-
-    return ctl_sql_lock(ctl, name);
-}
-
-
-int
-ctl_activity_unlock(ctl_t *ctl, uint64_t activity)
-{
-    char  name[40];
-
-    snprintf(name, sizeof(name), "activity:%" PRIu64, activity);
-
-    return ctl_sql_unlock(ctl, name);
 }
 
 

@@ -24,6 +24,9 @@ int ctl_open_redis(ctl_t *ctl);
 int ctl_open_mysql(ctl_t *ctl);
 void ctl_close(ctl_t *ctl);
 
+/* Another connection instead of one that broke; locks of the old one are gone. */
+int ctl_reopen_mysql(ctl_t *ctl);
+
 /* Reads the settings alone, for ctl_config(); CTL_FINE, or CTL_USAGE after reporting. */
 int ctl_settings(ctl_t *ctl);
 
@@ -78,14 +81,14 @@ void ctl_sql_quote(ctl_t *ctl, char *buf, const char *text);
 /*
  * A lock of this database held by the connection until ctl_sql_unlock() or its
  * end: no two runs of the same work at once.  CTL_REFUSED when another run
- * keeps it for some seconds.
+ * keeps it for some seconds.  Giving it back never fails the run: all is done then.
  */
 int ctl_sql_lock(ctl_t *ctl, const char *name);
-int ctl_sql_unlock(ctl_t *ctl, const char *name);
+void ctl_sql_unlock(ctl_t *ctl, const char *name);
 
 /* The lock of all work on an activity's stock: preheat, restock, release, restore ... */
 int ctl_activity_lock(ctl_t *ctl, uint64_t activity);
-int ctl_activity_unlock(ctl_t *ctl, uint64_t activity);
+void ctl_activity_unlock(ctl_t *ctl, uint64_t activity);
 
 /*
  * Raises rev of the control hash: every node drops what it remembers.  Where there is

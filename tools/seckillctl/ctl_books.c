@@ -282,6 +282,7 @@ void
 ctl_books_judge(ctl_books_t *books)
 {
     size_t         i;
+    int64_t        limit;
     ctl_person_t  *person;
 
     if (books->nletters > 0) {
@@ -319,7 +320,12 @@ ctl_books_judge(ctl_books_t *books)
 
     books->live.unread = books->unread;
     books->live.pending = books->pending;
-    books->missing = (int64_t) books->live.stock_limit - books->live.stock - books->orders
+
+    /* what Redis sells beyond what the ledger took exists nowhere */
+    limit = (int64_t) books->live.stock_limit;
+    limit = books->reserved >= 0 && books->reserved < limit ? books->reserved : limit;
+
+    books->missing = limit - books->live.stock - books->orders
                      - books->unread - books->pending - books->dead
                      - (books->booked - books->released);
 }

@@ -248,11 +248,20 @@ ctl_dead_work(ctl_t *ctl, ctl_dead_t *dead, ctl_dead_e how, int yes)
         }
     }
 
-    dead->books.activity = dead->activity;
+    if (how == CTL_DEAD_RETRY) {
+        /* whether a letter's units are kept anywhere is for the whole of the books to say */
+        rc = ctl_books_read(ctl, &dead->books, dead->activity);
 
-    if ((rc = ctl_open_redis(ctl)) != CTL_FINE
-        || (rc = ctl_books_letters(ctl, &dead->books)) != CTL_FINE)
-    {
+        if (rc == CTL_FINE) {
+            ctl_books_judge(&dead->books);
+        }
+
+    } else if ((rc = ctl_open_redis(ctl)) == CTL_FINE) {
+        dead->books.activity = dead->activity;
+        rc = ctl_books_letters(ctl, &dead->books);
+    }
+
+    if (rc != CTL_FINE) {
         return rc;
     }
 
@@ -358,9 +367,11 @@ const ctl_verb_t  ctl_dead_verb = {
     "list ID\nshow ID LETTER\nretry ID LETTER...|--all\n"
     "drop ID LETTER...|--all [--keep-units] [--yes]",
     "list, show, retry or drop purchases that could not become orders",
-    "retry takes the buyer's failure back, on record, and queues the purchase again;\n"
-    "refused (exit 4) once the units were given back.  drop deletes letters whose units\n"
-    "were given back, or any with --keep-units: they stay unsold until the settle.\n"
+    "retry takes the buyer's failure back, on record, and queues the purchase again,\n"
+    "with a number of its own when its number is another order's; refused (exit 4) once\n"
+    "the units were given back, or when none is left for it.  drop\n"
+    "deletes letters whose units were given back, or any with --keep-units: they stay\n"
+    "unsold until the settle.\n"
     "To give the units back: \"reconcile ID --repair release\".\n"
     "\n"
     "      --all         every letter of the activity\n"

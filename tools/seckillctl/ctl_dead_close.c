@@ -16,6 +16,8 @@ typedef struct {
     ctl_dead_t    *dead;
     ctl_letter_t  *letter;
     const char    *refused;             /* by the transaction, or NULL */
+    int            fresh;               /* its number is another order's */
+    int            take;                /* no unit is kept for it: it takes one that is left */
 } ctl_close_t;
 
 
@@ -93,12 +95,40 @@ ctl_dead_log(ctl_t *ctl, const ctl_close_t *close, const char *kind, const char 
 }
 
 
+/* before the first write; sets what the purchase needs to be queued */
+static const char *
+ctl_retry_refusal(ctl_close_t *close)
+{
+    const ctl_books_t  *books;
+
+    books = &close->dead->books;
+
+    if (!close->letter->whole) {
+        return "refused: it does not hold a whole purchase";
+    }
+
+    if (!books->live.exists || books->live.stock < 0) {
+        return "refused: the sale is not whole in Redis, restore it first";
+    }
+
+    if (strcmp(books->live.state, "settled") == 0) {
+        return "refused: the sale is settled";
+    }
+
+    /* Redis has put the units of letters on sale once more */
+    close->take = books->missing < 0;
+
+    return close->take && (int64_t) close->letter->quantity > books->live.stock
+           ? "refused: no units are left for it" : NULL;
+}
+
+
 /* takes the tombstone away; inside the transaction */
 static int
 ctl_retry_mysql(ctl_t *ctl, void *data)
 {
     int           rc, has;
-    char          where[64];
+    char          where[96];
     ctl_close_t  *close;
 
     close = data;
@@ -127,6 +157,14 @@ ctl_retry_mysql(ctl_t *ctl, void *data)
         return rc;
     }
 
+    snprintf(where, sizeof(where), "epoch = %" PRIu64 " AND seq = %" PRIu64,
+             close->letter->epoch, close->letter->seq);
+
+    rc = ctl_dead_has(ctl, &close->fresh, "seckill_orders", where, close->dead->activity);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
     rc = ctl_sql(ctl, NULL, "DELETE FROM seckill_records WHERE user_id = %" PRIu64
                  " AND activity_id = %" PRIu64 " AND status = 2", close->letter->user,
                  close->dead->activity);
@@ -139,26 +177,35 @@ static int
 ctl_retry_redis(ctl_t *ctl, const ctl_close_t *close, const char **done)
 {
     int          rc;
-    char         keys[4][SK_KEY_MAX + 1], user[24];
-    uint64_t     activity;
+    char         keys[6][SK_KEY_MAX + 1], user[24];
+    size_t       i;
     redisReply  *reply;
 
-    activity = close->dead->activity;
-    ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, activity, 0);
-    ctl_key(ctl, keys[1], SK_KEY_ORDERS, activity, 0);
-    ctl_key(ctl, keys[2], SK_KEY_DEAD, activity, 0);
-    ctl_key(ctl, keys[3], SK_KEY_RESULT, activity, close->letter->user);
+    static const sk_key_e  which[6] = {
+        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS, SK_KEY_DEAD, SK_KEY_RESULT
+    };
+
+    for (i = 0; i < 6; i++) {
+        ctl_key(ctl, keys[i], which[i], close->dead->activity,
+                which[i] == SK_KEY_RESULT ? close->letter->user : 0);
+    }
+
     snprintf(user, sizeof(user), "%" PRIu64, close->letter->user);
 
-    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_DEAD_RETRY, 4, (const char *[]) {
-                            keys[0], keys[1], keys[2], keys[3], close->letter->id, user
-                        }, 2);
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_DEAD_RETRY, 6, (const char *[]) {
+                            keys[0], keys[1], keys[2], keys[3], keys[4], keys[5],
+                            close->letter->id, user, close->fresh ? "1" : "0",
+                            close->take ? "1" : "0"
+                        }, 4);
     if (rc != CTL_FINE) {
         return rc;
     }
 
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-        *done = strcmp(reply->element[0]->str, "queued") == 0 ? "queued" : "already done";
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2
+        && reply->element[0]->type == REDIS_REPLY_STRING)
+    {
+        *done = strcmp(reply->element[0]->str, "queued") == 0 ? "queued"
+                : strcmp(reply->element[0]->str, "none") == 0 ? NULL : "already done";
     } else {
         rc = ctl_redis_refused(ctl, reply);
     }
@@ -169,20 +216,28 @@ ctl_retry_redis(ctl_t *ctl, const ctl_close_t *close, const char **done)
 }
 
 
+/* the last unit went to somebody else meanwhile: the tombstone goes back to its place */
+static int
+ctl_retry_undo(ctl_t *ctl, const ctl_close_t *close)
+{
+    return ctl_sql(ctl, NULL, "INSERT INTO seckill_records (user_id, activity_id, status) "
+                   "VALUES (%" PRIu64 ", %" PRIu64 ", 2) ON DUPLICATE KEY UPDATE "
+                   "status = IF(status = 1, 1, 2)", close->letter->user, close->dead->activity);
+}
+
+
 static int
 ctl_retry_one(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing)
 {
     int  rc;
 
-    if (!close->letter->whole) {
-        closing->done = "refused: it does not hold a whole purchase";
-        closing->failed = 1;
-        return CTL_FINE;
-    }
+    close->refused = ctl_retry_refusal(close);
 
-    rc = ctl_sql_transaction(ctl, ctl_retry_mysql, close);
-    if (rc != CTL_FINE) {
-        return rc;
+    if (!close->refused) {
+        rc = ctl_sql_transaction(ctl, ctl_retry_mysql, close);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
     }
 
     if (close->refused) {
@@ -193,10 +248,21 @@ ctl_retry_one(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing)
 
     rc = ctl_retry_redis(ctl, close, &closing->done);
 
+    if (rc == CTL_FINE && closing->done == NULL) {
+        closing->done = "refused: no units are left for it";
+        closing->failed = 1;
+        rc = ctl_retry_undo(ctl, close);
+    }
+
     if (rc != CTL_FINE) {
-        ctl_warn("the tombstone of user %" PRIu64 " is gone, the letter is not queued: retry "
-                 "again", close->letter->user);
+        closing->done = "its tombstone is gone, it is not queued: retry it again";
+        closing->failed = 1;
         return CTL_PARTLY;
+    }
+
+    if (close->take && !closing->failed) {
+        close->dead->books.missing += close->letter->quantity;
+        close->dead->books.live.stock -= close->letter->quantity;
     }
 
     return CTL_FINE;
@@ -265,8 +331,11 @@ ctl_drop_one(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing)
     ctl_key(ctl, key, SK_KEY_DEAD, close->dead->activity, 0);
 
     rc = ctl_redis(ctl, &reply, "XDEL %s %s", key, close->letter->id);
+
     if (rc != CTL_FINE) {
-        return rc;
+        closing->done = "its units are booked, the letter is still there: drop it again";
+        closing->failed = 1;
+        return CTL_PARTLY;
     }
 
     closing->done = reply->integer == 1 ? "dropped" : "already done";
@@ -293,6 +362,7 @@ ctl_dead_each(ctl_t *ctl, ctl_dead_t *dead,
         close.dead = dead;
         close.letter = ctl_dead_find(dead, closing->id);
         close.refused = NULL;
+        close.fresh = close.take = 0;
 
         if (close.letter) {
             rc = one(ctl, &close, closing);

@@ -20,6 +20,7 @@ typedef struct {
     uint64_t        epoch;              /* of the purchase; 0: not known */
     uint64_t        seq;
     uint64_t        units;              /* 0: not known, or Redis has them */
+    int             unreal;             /* released without them: they do not exist */
     int64_t         trace;              /* its index, -1: none */
     int64_t         letter;
     const char     *note;               /* more, or "" */

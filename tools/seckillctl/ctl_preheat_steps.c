@@ -405,7 +405,7 @@ ctl_preheat_work(ctl_t *ctl, ctl_preheat_t *preheat)
     ctl_failpoint("after_epoch");
 
     /* all is done: a lock that ends with the connection is no reason to say less */
-    (void) ctl_activity_unlock(ctl, preheat->activity);
+    ctl_activity_unlock(ctl, preheat->activity);
 
     return CTL_FINE;
 }

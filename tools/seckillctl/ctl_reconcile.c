@@ -91,12 +91,14 @@ ctl_reconcile_repair(ctl_t *ctl, const ctl_reconcile_t *options, ctl_repair_t *r
 
     rc = ctl_repair_mend(ctl, repair);
 
-    if (rc != CTL_FINE) {
-        return repair->mended > 0 ? CTL_PARTLY : rc;
+    if (rc == CTL_FINE) {
+        rc = options->how == CTL_REPAIR_REPLAY ? ctl_repair_replay(ctl, repair)
+                                               : ctl_repair_release(ctl, repair);
     }
 
-    return options->how == CTL_REPAIR_REPLAY ? ctl_repair_replay(ctl, repair)
-                                             : ctl_repair_release(ctl, repair);
+    /* what was done is told, and stays done */
+    return rc != CTL_FINE && (repair->mended > 0 || repair->queued > 0 || repair->released > 0)
+           ? CTL_PARTLY : rc;
 }
 
 
@@ -163,7 +165,7 @@ ctl_reconcile_locked(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
             ctl_reconcile_print(&books, &findings);
         }
 
-        if (!ctl->json && options->how != CTL_REPAIR_NONE && rc == CTL_FINE) {
+        if (!ctl->json && options->how != CTL_REPAIR_NONE && (rc == CTL_FINE || rc == CTL_PARTLY)) {
             ctl_reconcile_print_repair(options, &repair);
         }
     }
@@ -184,7 +186,7 @@ ctl_reconcile_locked(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
 static int
 ctl_reconcile_one(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
 {
-    int  rc, unlocked;
+    int  rc;
 
     rc = ctl_activity_lock(ctl, activity);
     if (rc != CTL_FINE) {
@@ -193,10 +195,11 @@ ctl_reconcile_one(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
 
     rc = ctl_reconcile_locked(ctl, options, activity);
 
-    /* ends with the connection anyway */
-    unlocked = rc == CTL_UNREACHABLE ? CTL_FINE : ctl_activity_unlock(ctl, activity);
+    if (rc != CTL_UNREACHABLE) {
+        ctl_activity_unlock(ctl, activity);
+    }
 
-    return rc == CTL_FINE ? unlocked : rc;
+    return rc;
 }
 
 

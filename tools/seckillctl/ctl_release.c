@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "ctl_ledger.h"
-#include "ctl_repair.h"
+#include "ctl_release.h"
 
 #define CTL_CHUNK    50                 /* users of one transaction, and of one script */
 #define CTL_TRIES    3                  /* of the script, against a total that moves */
@@ -30,6 +30,7 @@ typedef struct {
     uint64_t        already;
     uint64_t        left;
     uint64_t        product;            /* the one that the units came from */
+    int64_t         real;               /* units that open letters hold and that exist */
 } ctl_release_t;
 
 /* What MySQL says of a user, under the lock. */
@@ -207,7 +208,9 @@ ctl_release_one(ctl_t *ctl, ctl_release_t *release, size_t i)
         return rc;
     }
 
-    release->done[i] = fresh ? "released" : "already released";
+    release->done[i] = !fresh ? "already released"
+                       : finding->unreal ? "released without its units: they do not exist"
+                                         : "released";
     release->released += fresh;
     release->already += !fresh;
     release->units += fresh ? finding->units : 0;
@@ -450,80 +453,25 @@ ctl_release_chunk(ctl_t *ctl, ctl_release_t *release)
 }
 
 
-/* NULL: the finding is about units to give back; else why not */
-static const char *
-ctl_release_refusal(const ctl_repair_t *repair, const ctl_finding_t *finding)
+/* the units that this one gives back, of those that exist */
+static void
+ctl_release_grant(ctl_release_t *release, ctl_finding_t *finding)
 {
-    if (finding->kind == CTL_IS_VANISHED || finding->kind == CTL_IS_CLOSED) {
-        return finding->user ? NULL : "not released: it names no user";
+    /* Redis kept no unit of these */
+    if (finding->kind == CTL_IS_VANISHED) {
+        finding->units = 0;
     }
 
-    if (finding->kind == CTL_IS_LETTER && (finding->user == 0 || finding->units == 0)) {
-        return "not released: it holds no purchase, see \"dead drop\"";
+    if (finding->kind != CTL_IS_LETTER) {
+        return;
     }
 
-    if (finding->kind == CTL_IS_LOST && finding->note[0] != '\0') {
-        return "not released: was told success, replay";
+    if ((int64_t) finding->units > release->real) {
+        finding->units = 0;
+        finding->unreal = 1;
     }
 
-    if (finding->units == 0) {
-        return "not released: how many units is not known, give the journals";
-    }
-
-    if (repair->books->row.status == 2) {
-        return "not released: the sale is settled";
-    }
-
-    return NULL;
-}
-
-
-static int
-ctl_release_is_candidate(const ctl_repair_t *repair, const ctl_finding_t *finding)
-{
-    return (repair->user == 0 || repair->user == finding->user)
-           && finding->kind <= CTL_IS_LETTER;
-}
-
-
-/* units without a dead letter are believed only as far as the books miss them */
-static int
-ctl_release_check(ctl_t *ctl, ctl_repair_t *repair)
-{
-    size_t                i;
-    uint64_t              units;
-    const ctl_books_t    *books;
-    const ctl_finding_t  *finding;
-
-    units = 0;
-    books = repair->books;
-
-    for (i = 0; i < repair->findings->n; i++) {
-        finding = &repair->findings->all[i];
-
-        if (ctl_release_is_candidate(repair, finding) && finding->kind != CTL_IS_LETTER
-            && finding->kind != CTL_IS_VANISHED
-            && ctl_release_refusal(repair, finding) == NULL)
-        {
-            units += finding->units;
-        }
-    }
-
-    if (units > 0 && (int64_t) units > books->missing) {
-        return ctl_fail(ctl, CTL_REFUSED, "%" PRIu64 " units were to be given back, but only %"
-                        PRId64 " are missing from the books of activity %" PRIu64
-                        ": nothing was changed", units, books->missing > 0 ? books->missing : 0,
-                        books->activity);
-    }
-
-    if (repair->target == CTL_TO_REDIS
-        && (books->live.now_ms >= books->live.end_ms || strcmp(books->live.state, "settled") == 0))
-    {
-        return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is over: nothing goes back on "
-                        "sale, say --to product", books->activity);
-    }
-
-    return CTL_FINE;
+    release->real -= (int64_t) finding->units;
 }
 
 
@@ -536,13 +484,14 @@ ctl_repair_release(ctl_t *ctl, ctl_repair_t *repair)
     ctl_release_t   release;
     ctl_finding_t  *finding;
 
-    rc = ctl_release_check(ctl, repair);
+    memset(&release, 0, sizeof(release));
+    release.repair = repair;
+
+    rc = ctl_release_prove(ctl, repair, &release.real);
     if (rc != CTL_FINE) {
         return rc;
     }
 
-    memset(&release, 0, sizeof(release));
-    release.repair = repair;
 
     for (i = 0; i < repair->findings->n; i++) {
         finding = &repair->findings->all[i];
@@ -559,11 +508,7 @@ ctl_repair_release(ctl_t *ctl, ctl_repair_t *repair)
             continue;
         }
 
-        /* Redis kept no unit of these */
-        if (finding->kind == CTL_IS_VANISHED) {
-            finding->units = 0;
-        }
-
+        ctl_release_grant(&release, finding);
         release.chunk[release.n++] = finding;
 
         if (release.n == CTL_CHUNK) {

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "ctl_json.h"
 #include "ctl_ledger.h"
@@ -27,12 +28,30 @@ typedef struct {
     int64_t     reserved;               /* by the ledger */
     int64_t     restocked;
     uint64_t    restocks;               /* lines of the ledger */
+    uint64_t    product;                /* the one that is sold, whatever the row says by now */
+    char        run[24];                /* in the ledger's note: tells this run's line */
+    int         booked;                 /* by this run */
 
     /* Redis' answer */
     uint64_t    added;
     uint64_t    rev;
     uint64_t    stock;
 } ctl_restock_t;
+
+
+static int
+ctl_restock_run_id(ctl_t *ctl, ctl_restock_t *restock)
+{
+    uint64_t  random;
+
+    if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random)) {
+        return ctl_fail(ctl, CTL_PARTLY, "the kernel gives no random bytes");
+    }
+
+    snprintf(restock->run, sizeof(restock->run), "run %016" PRIx64, random);
+
+    return CTL_FINE;
+}
 
 
 /* totals and, for a ref, whether it was used */
@@ -125,7 +144,7 @@ ctl_restock_take(ctl_t *ctl, const ctl_restock_t *restock)
     MYSQL_RES *res;
 
     rc = ctl_sql(ctl, &res, "SELECT stock FROM products WHERE id = %" PRIu64 " FOR UPDATE",
-                 restock->row.product_id);
+                 restock->product);
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -136,7 +155,7 @@ ctl_restock_take(ctl_t *ctl, const ctl_restock_t *restock)
 
     if (stock < restock->units) {
         return ctl_fail(ctl, CTL_REFUSED, "product %" PRIu64 " has %" PRIu64 " units, %" PRIu64
-                        " are wanted", restock->row.product_id, stock, restock->units);
+                        " are wanted", restock->product, stock, restock->units);
     }
 
     return CTL_FINE;
@@ -171,25 +190,22 @@ ctl_restock_mysql(ctl_t *ctl, void *data)
     }
 
     /* more of what is sold, whatever the row says by now */
-    rc = ctl_ledger_product(ctl, restock->activity, restock->row.product_id,
-                            &restock->row.product_id);
-
-    if (rc == CTL_FINE) {
-        rc = ctl_restock_take(ctl, restock);
-    }
-
-    if (rc != CTL_FINE) {
+    if ((rc = ctl_ledger_product(ctl, restock->activity, restock->row.product_id,
+                                 &restock->product)) != CTL_FINE
+        || (rc = ctl_restock_take(ctl, restock)) != CTL_FINE)
+    {
         return rc;
     }
 
     snprintf(ref, sizeof(ref), "restock-%" PRIu64, restock->restocks + 1);
     memset(&movement, 0, sizeof(movement));
     movement.activity = restock->activity;
-    movement.product = restock->row.product_id;
+    movement.product = restock->product;
     movement.epoch = restock->row.epoch;
     movement.kind = "restock";
     movement.ref = restock->ref ? restock->ref : ref;
     movement.units = -(int64_t) restock->units;
+    movement.note = restock->run;
 
     /* the limit first: the table's CHECK looks at both */
     rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET stock_limit = stock_limit + %"
@@ -202,8 +218,63 @@ ctl_restock_mysql(ctl_t *ctl, void *data)
     restock->reserved += (int64_t) restock->units;
     restock->restocked += (int64_t) restock->units;
     restock->row.stock_limit += restock->units;
+    restock->booked = 1;
 
     return CTL_FINE;
+}
+
+
+/*
+ * The answer of the COMMIT is lost: another connection, which waits for the row until
+ * the first one's transaction has ended, tells whether the line is there.
+ */
+static int
+ctl_restock_ask(ctl_t *ctl, ctl_restock_t *restock)
+{
+    int        rc;
+    ctl_row_t  row;
+    MYSQL_RES *res;
+
+    if ((rc = ctl_reopen_mysql(ctl)) != CTL_FINE
+        || (rc = ctl_activity_lock(ctl, restock->activity)) != CTL_FINE
+        || (rc = ctl_row_read(ctl, restock->activity, 1, &row)) != CTL_FINE)
+    {
+        return rc;
+    }
+
+    rc = ctl_sql(ctl, &res, "SELECT id FROM seckill_stock_log WHERE activity_id = %" PRIu64
+                 " AND kind = 'restock' AND note = '%s'", restock->activity, restock->run);
+    if (rc == CTL_FINE) {
+        restock->booked = mysql_num_rows(res) > 0;
+        mysql_free_result(res);
+    }
+
+    return rc;
+}
+
+
+static int
+ctl_restock_book(ctl_t *ctl, ctl_restock_t *restock)
+{
+    int  rc;
+
+    restock->booked = 0;
+    rc = ctl_sql_transaction(ctl, ctl_restock_mysql, restock);
+
+    if (rc != CTL_UNREACHABLE || !restock->booked) {
+        return rc;
+    }
+
+    if (ctl_restock_ask(ctl, restock) != CTL_FINE) {
+        ctl_warn("it is not known whether MySQL has booked %" PRIu64 " units for activity %"
+                 PRIu64 ": run \"restock %" PRIu64 " --finish\", which says \"%" PRIu64
+                 " units added\" when it has; only if not, run this again", restock->units,
+                 restock->activity, restock->activity, restock->units);
+        return CTL_PARTLY;
+    }
+
+    return restock->booked ? CTL_FINE
+                           : ctl_fail(ctl, CTL_UNREACHABLE, "nothing was changed: run it again");
 }
 
 
@@ -239,8 +310,7 @@ ctl_restock_redis(ctl_t *ctl, ctl_restock_t *restock)
     freeReplyObject(reply);
     ctl_failpoint("after_restock");
 
-    /* sold out is remembered by the nodes until they hear of it */
-    return ctl_nodes_tell(ctl);
+    return CTL_FINE;
 }
 
 
@@ -252,7 +322,8 @@ ctl_restock_work(ctl_t *ctl, ctl_restock_t *restock)
     if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
         || (rc = ctl_open_redis(ctl)) != CTL_FINE
         || (rc = ctl_activity_lock(ctl, restock->activity)) != CTL_FINE
-        || (rc = ctl_sql_transaction(ctl, ctl_restock_mysql, restock)) != CTL_FINE)
+        || (rc = ctl_restock_run_id(ctl, restock)) != CTL_FINE
+        || (rc = ctl_restock_book(ctl, restock)) != CTL_FINE)
     {
         return rc;
     }
@@ -265,7 +336,19 @@ ctl_restock_work(ctl_t *ctl, ctl_restock_t *restock)
         return CTL_PARTLY;
     }
 
-    return ctl_activity_unlock(ctl, restock->activity);
+    /* sold out is remembered by the nodes until they hear of it */
+    rc = ctl_nodes_tell(ctl);
+
+    if (rc != CTL_FINE) {
+        ctl_warn("MySQL and Redis have the units of activity %" PRIu64 ", only the nodes were not "
+                 "told: they hear of it within seckill_refresh, or by \"restock %" PRIu64
+                 " --finish\"", restock->activity, restock->activity);
+        return CTL_PARTLY;
+    }
+
+    ctl_activity_unlock(ctl, restock->activity);
+
+    return CTL_FINE;
 }
 
 

@@ -179,7 +179,8 @@ ctl_schema_apply(ctl_t *ctl, ctl_schema_t *schema)
 
     if (rc == CTL_FINE) {
         ctl_schema_token_key(ctl);
-        return ctl_sql_unlock(ctl, CTL_SCHEMA_LOCK);
+        ctl_sql_unlock(ctl, CTL_SCHEMA_LOCK);
+        return CTL_FINE;
     }
 
     return rc == CTL_REFUSED && schema->applied > 0 ? CTL_PARTLY : rc;
