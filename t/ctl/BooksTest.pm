@@ -41,6 +41,14 @@ sub buy {
     return $self->redis->eval($self->{admit}, scalar @keys, @keys, $id, scalar @users, 0, 0, @args)->[5];
 }
 
+# Redis forgets a buyer, and nobody can see it: facts as 0.1.0 made them.
+sub unseen_loss {
+    my ($self, $id, @users) = @_;
+    $self->redis->hdel($self->key('activity', $id), 'buyers_extra');
+    $self->redis->srem($self->key('order_users', $id), @users);
+    return;
+}
+
 # The entries of a stream, oldest first: { id => .., user => .., ... }.
 sub entries {
     my ($self, $id, $name) = @_;
