@@ -289,7 +289,10 @@ for my $to (qw(product redis)) {
 # over is over
 {
     my ($id) = dead_sale();
-    $redis->hset($c->key('activity', $id), end_ms => time * 1000 - 1);
+    my $end = time - 1;
+    $redis->hset($c->key('activity', $id), end_ms => $end * 1000);
+    $dbh->do("UPDATE $_->[0] SET end_time = FROM_UNIXTIME($end) WHERE $_->[1] = $id")
+        for [ 'seckill_activities', 'id' ], [ 'seckill_terms', 'activity_id' ];
     my ($exit, undef, $err) = $c->ctl('reconcile', $id, @release, '--to', 'redis');
     is($exit, 4, 'nothing goes back on sale after the end');
     is_deeply($c->books_ledger($id), [], '... nothing is booked');
