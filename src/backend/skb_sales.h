@@ -13,14 +13,24 @@
 
 #include "skb_config.h"
 
-/* For skb_sales_take(); "begun": it has started, or sold before. */
+/*
+ * For skb_sales_take(); "begun": it has started, or sold before.  What was promised
+ * is shown, not what the row says by now; version 0.1.0 wrote no terms.
+ */
 #define SKB_SALES_SQL                                                         \
-    "SELECT a.id, a.product_id, a.seckill_price, a.stock_limit, "             \
-    "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', a.start_time) * 1000, "     \
-    "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', a.end_time) * 1000, "       \
-    "a.max_quantity, a.by_registration, a.epoch, "                            \
-    "(a.start_time <= UTC_TIMESTAMP() OR a.sold > 0 OR a.seq_seen > 0) "      \
-    "FROM seckill_activities a WHERE a.status <> 2 AND EXISTS "               \
+    "SELECT a.id, COALESCE(t.product_id, a.product_id), "                     \
+    "COALESCE(t.price, a.seckill_price), a.stock_limit, "                     \
+    "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', "                           \
+    "COALESCE(t.start_time, a.start_time)) * 1000, "                          \
+    "TIMESTAMPDIFF(SECOND, '1970-01-01 00:00:00', "                           \
+    "COALESCE(t.end_time, a.end_time)) * 1000, "                              \
+    "COALESCE(t.max_quantity, a.max_quantity), "                              \
+    "COALESCE(t.by_registration, a.by_registration), a.epoch, "               \
+    "(COALESCE(t.start_time, a.start_time) <= UTC_TIMESTAMP() "               \
+    "OR a.sold > 0 OR a.seq_seen > 0) "                                       \
+    "FROM seckill_activities a LEFT JOIN seckill_terms t "                    \
+    "ON t.activity_id = a.id AND t.epoch = a.epoch "                          \
+    "WHERE a.status <> 2 AND EXISTS "                                         \
     "(SELECT 1 FROM seckill_stock_log l WHERE l.activity_id = a.id "          \
     "AND l.kind IN ('open', 'restore')) ORDER BY a.id"
 

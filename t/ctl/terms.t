@@ -300,4 +300,24 @@ for my $who (qw(daemon preheat)) {
     is_deeply($c->terms($id), [ "1 $id 9.90 1 preheat", "2 $id 3.00 1 preheat" ], '... one more epoch');
 }
 
+# Redis lost a sale whose row was edited: what stands in for it shows the promise too
+{
+    my $id = $c->sale;
+    $c->buy($id, 1);
+    $c->drain($id);
+    edit($id, 'seckill_price = 99.00');
+    $c->redis->flushall;
+    $c->t->allow_log(qr/lost/);
+    $c->start;
+    $c->t->wait_for(sub { ($c->facts($id)->{state} // '') eq 'lost' }, 15, 'the facts of a lost sale');
+    $c->halt;
+    is($c->facts($id)->{price}, '9.90', 'the facts of a lost sale are those of its terms');
+    my ($exit, $out, $err) = $c->ctl('preheat', $id);
+    is($exit, 4, 'a preheat of it is refused');
+    like($err, qr/restore it/, '... and says what to do');
+    ($exit, $out, $err) = $c->ctl('restore', $id, '--yes');
+    is($exit, 0, 'restore') or diag($err);
+    is($c->facts($id)->{price}, '9.90', '... by the same terms');
+}
+
 done_testing();
