@@ -18,7 +18,7 @@ my $readme = do {
     local $/ = undef;
     <$fh>;
 };
-my ($rights) = $readme =~ /ACL SETUSER seckilld on >\.\.\. (.*?)\n\n/s or die 'README grants nothing';
+my ($rights) = $readme =~ /ACL SETUSER seckilld reset on >\.\.\. (.*?)\n\n/s or die 'README grants nothing';
 $redis->acl('SETUSER', 'seckilld', 'on', '>secret-word', split ' ', $rights);
 $redis->acl('LOG', 'RESET');
 

@@ -84,7 +84,8 @@ ctl_doctor_fsync(ctl_doctor_t *doctor)
         || reply->element[1]->type != REDIS_REPLY_STRING)
     {
         ctl_doctor_tell(doctor, CTL_IS_WARNING, "appendfsync", "look into redis.conf: always or "
-                        "everysec", "Redis does not tell");
+                        "everysec", "only who may CONFIG GET, and so read Redis' passwords, is "
+                        "told");
     } else {
         bad = strcmp(reply->element[1]->str, "no") == 0;
         ctl_doctor_tell(doctor, bad ? CTL_IS_WRONG : CTL_IS_OK, "appendfsync",

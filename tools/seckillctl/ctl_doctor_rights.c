@@ -11,16 +11,20 @@
 
 #define CTL_RIGHTS_MAX  400
 
-/* what follows "ACL DRYRUN user"; its %s is a key, or after '!' a channel */
+/*
+ * What follows "ACL DRYRUN user"; its %s is a key of a sale.  Another one after
+ * '!': its channel, '$': the limit of a user, '&': its buyers.
+ */
 static const char *const  ctl_rights_both[] = {
-    "SELECT 0", "TIME", "EVALSHA 0 0", "SCRIPT LOAD x", "GET %s", "HMGET %s f",
-    "HSET %s f v", "EXISTS %s", "SCARD %s", "SADD %s m", "SREM %s m", "SSCAN %s 0", "XLEN %s", "XADD %s * f v",
+    "SELECT 0", "TIME", "EVALSHA 0 0", "SCRIPT LOAD x", "TYPE %s", "GET %s", "GETRANGE %s 0 1",
+    "HLEN %s", "HSTRLEN %s f", "HMGET %s f", "HSET %s f v", "EXISTS %s", "SCARD %s", "SADD %s m",
+    "SISMEMBER %s m", "SSCAN %s 0", "XLEN %s", "XADD %s * f v",
     NULL
 };
 
 static const char *const  ctl_rights_nginx[] = {
-    "HLEN %s", "HSTRLEN %s f", "TYPE %s", "GETRANGE %s 0 1", "MGET %s", "SET %s v",
-    "HSETNX %s f v", "SISMEMBER %s m", "DECRBY %s 1", "!SUBSCRIBE %s", "!UNSUBSCRIBE %s", NULL
+    "MGET %s", "$SET %s v", "&SREM %s m", "HSETNX %s f v", "DECRBY %s 1", "!SUBSCRIBE %s",
+    "!UNSUBSCRIBE %s", NULL
 };
 
 static const char *const  ctl_rights_seckilld[] = {
@@ -30,6 +34,11 @@ static const char *const  ctl_rights_seckilld[] = {
     "XAUTOCLAIM %s g c 0 0", "XCLAIM %s g c 0 0-1", "XACK %s g 0-1", "XRANGE %s - +",
     "XPENDING %s g", "XTRIM %s MAXLEN 0", "XINFO GROUPS %s", "XDEL %s 0-1", "!PUBLISH %s m",
     "PTTL %s", "PEXPIREAT %s 1", NULL
+};
+
+/* what nobody needs who only sells: each of them ends a sale */
+static const char *const  ctl_rights_harm[] = {
+    "SET %s v", "DEL %s", "UNLINK %s", "PEXPIRE %s 1", "RENAME %s x", "XTRIM %s MAXLEN 0", "FLUSHDB", NULL
 };
 
 typedef struct {
@@ -61,7 +70,7 @@ ctl_rights_judge(ctl_rights_t *rights, const char *row, const redisReply *reply)
         return;
     }
 
-    row += *row == '!';
+    row += strspn(row, "!$&");
     len = (int) strcspn(row, " ");
     used = strlen(rights->names);
     rights->missing++;
@@ -69,21 +78,31 @@ ctl_rights_judge(ctl_rights_t *rights, const char *row, const redisReply *reply)
 }
 
 
+/* asks about one of them, with this key */
+static int
+ctl_rights_ask(ctl_rights_t *rights, const char *row, sk_key_e key, redisReply **reply)
+{
+    char  fmt[128], name[SK_KEY_MAX + 1];
+
+    ctl_key(rights->doctor->ctl, name, key, 1, 1);
+    snprintf(fmt, sizeof(fmt), "ACL DRYRUN %%s %s", row);
+
+    return ctl_redis_try(rights->doctor->ctl, reply, fmt, rights->user, name);
+}
+
+
 static int
 ctl_rights_rows(ctl_rights_t *rights, const char *const *rows)
 {
     int          rc;
-    char         fmt[128], key[SK_KEY_MAX + 1], channel[SK_KEY_MAX + 1];
+    sk_key_e     key;
     redisReply  *reply;
 
-    ctl_key(rights->doctor->ctl, key, SK_KEY_STOCK, 1, 0);
-    ctl_key(rights->doctor->ctl, channel, SK_KEY_RESULTS, 1, 0);
-
     for (; *rows && !rights->untold; rows++) {
-        snprintf(fmt, sizeof(fmt), "ACL DRYRUN %%s %s", *rows + (**rows == '!'));
+        key = **rows == '!' ? SK_KEY_RESULTS : **rows == '$' ? SK_KEY_LIMIT
+              : **rows == '&' ? SK_KEY_BUYERS : SK_KEY_STOCK;
 
-        rc = ctl_redis_try(rights->doctor->ctl, &reply, fmt, rights->user,
-                           **rows == '!' ? channel : key);
+        rc = ctl_rights_ask(rights, *rows + (key != SK_KEY_STOCK), key, &reply);
         if (rc != CTL_FINE) {
             return rc;
         }
@@ -123,6 +142,48 @@ ctl_rights_user(ctl_doctor_t *doctor, const char *check, const char *user,
 }
 
 
+/* the nodes stand where buyers can reach them: what their user may beyond its need */
+static int
+ctl_rights_beyond(ctl_doctor_t *doctor, const char *user)
+{
+    int                 rc, yes;
+    size_t              len;
+    char                names[CTL_RIGHTS_MAX];
+    redisReply         *reply;
+    ctl_rights_t        rights;
+    const char *const  *row;
+
+    memset(&rights, 0, sizeof(rights));
+    rights.doctor = doctor;
+    rights.user = user;
+    names[0] = '\0';
+    len = 0;
+
+    for (row = ctl_rights_harm; *row; row++) {
+        rc = ctl_rights_ask(&rights, *row, SK_KEY_ORDERS, &reply);
+        if (rc != CTL_FINE) {
+            return rc;
+        }
+
+        yes = reply->type == REDIS_REPLY_STATUS;
+        freeReplyObject(reply);
+
+        if (yes) {
+            len += (size_t) snprintf(names + len, sizeof(names) - len, " %.*s",
+                                     (int) strcspn(*row, " "), *row);
+        }
+    }
+
+    if (names[0]) {
+        ctl_doctor_tell(doctor, CTL_IS_WARNING, "nginx rights", "ACL SETUSER name resetkeys "
+                        "-@all, then the line of README.md: with its parentheses, from Redis 7.0 "
+                        "on", "\"%s\" may also end a sale, by%s on its stream", user, names);
+    }
+
+    return CTL_FINE;
+}
+
+
 int
 ctl_doctor_redis_rights(ctl_doctor_t *doctor)
 {
@@ -140,6 +201,10 @@ ctl_doctor_redis_rights(ctl_doctor_t *doctor)
 
     if (rc == CTL_FINE && doctor->nginx_user) {
         rc = ctl_rights_user(doctor, "nginx rights", doctor->nginx_user, ctl_rights_nginx);
+
+        if (rc == CTL_FINE) {
+            rc = ctl_rights_beyond(doctor, doctor->nginx_user);
+        }
     }
 
     return rc;

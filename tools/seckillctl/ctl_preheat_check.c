@@ -21,22 +21,7 @@ ctl_eviction_policy(ctl_t *ctl, char *policy, size_t size)
 
     policy[0] = '\0';
 
-    rc = ctl_redis_try(ctl, &reply, "CONFIG GET maxmemory-policy");
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-        snprintf(policy, size, "%s", reply->element[1]->str);
-    }
-
-    freeReplyObject(reply);
-
-    if (policy[0] != '\0') {
-        return CTL_FINE;
-    }
-
-    /* CONFIG is often denied where INFO is not */
+    /* not CONFIG: who may ask for that may read Redis' passwords */
     rc = ctl_redis_try(ctl, &reply, "INFO memory");
     if (rc != CTL_FINE) {
         return rc;
