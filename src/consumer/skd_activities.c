@@ -17,6 +17,10 @@
 void
 skd_activities_done(skd_activities_t *activities)
 {
+    for (size_t i = 0; i < activities->count; i++) {
+        skd_frozen_free(activities->streams[i].frozen);
+    }
+
     free(activities->streams);
     memset(activities, 0, sizeof(skd_activities_t));
 }
@@ -126,6 +130,7 @@ skd_activities_drop(skd_activities_t *activities)
             skb_log(activities->quiet ? SKB_DEBUG : SKB_INFO,
                     "activity is not registered any more", "activity=%" PRIu64,
                     activities->streams[i].activity);
+            skd_frozen_free(activities->streams[i].frozen);
         }
     }
 

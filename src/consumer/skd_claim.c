@@ -70,7 +70,8 @@ skd_claim_reply(skd_stream_t *stream, skd_reader_t *reader, const redisReply *re
 
 
 static redisReply *
-skd_claim_call(const skd_stream_t *stream, skd_reader_t *reader, uint32_t idle_ms)
+skd_claim_call(const skd_stream_t *stream, skd_reader_t *reader, uint32_t idle_ms,
+    const char *cursor, uint32_t n)
 {
     char         dead[SK_KEY_MAX + 1], idle[12], count[12];
     size_t       len, lens[SKD_CLAIM_ARGS];
@@ -80,14 +81,14 @@ skd_claim_call(const skd_stream_t *stream, skd_reader_t *reader, uint32_t idle_m
     len = sk_key(dead, prefix, strlen(prefix), SK_KEY_DEAD, stream->activity, 0);
     dead[len] = '\0';
     snprintf(idle, sizeof(idle), "%u", idle_ms);
-    snprintf(count, sizeof(count), "%u", reader->config->consumer.batch);
+    snprintf(count, sizeof(count), "%u", n);
 
     argv[0] = stream->key;
     argv[1] = dead;
     argv[2] = SKD_GROUP;
     argv[3] = reader->name;
     argv[4] = idle;
-    argv[5] = stream->claim_cursor;
+    argv[5] = cursor;
     argv[6] = count;
     argv[7] = SKD_ENTRY_DELETED;
 
@@ -117,7 +118,8 @@ skd_stream_claim(skd_stream_t *stream, skd_reader_t *reader, uint64_t *claimed)
     every_ms = every_ms > SKD_CLAIM_MAX_MS ? SKD_CLAIM_MAX_MS : every_ms;
     stream->claim_ms = skd_now_ms() + skd_jitter(every_ms);
 
-    reply = skd_claim_call(stream, reader, idle_ms);
+    reply = skd_claim_call(stream, reader, idle_ms, stream->claim_cursor,
+                           reader->config->consumer.batch);
 
     switch (skb_redis_class(reply)) {
 
@@ -136,6 +138,26 @@ skd_stream_claim(skd_stream_t *stream, skd_reader_t *reader, uint64_t *claimed)
     }
 
     freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* The cursor is where the scan begins, and one is all that it takes. */
+skd_rc_e
+skd_stream_bury(skd_stream_t *stream, skd_reader_t *reader, const char *id)
+{
+    skd_rc_e     rc;
+    uint64_t     claimed;
+    redisReply  *reply = skd_claim_call(stream, reader, 0, id, 1);
+
+    rc = skb_redis_class(reply) == SKB_REDIS_FINE
+         ? skd_claim_reply(stream, reader, reply, &claimed) : skd_reader_failed(reader, reply);
+
+    freeReplyObject(reply);
+
+    /* the next look begins at the stream's first one */
+    strcpy(stream->claim_cursor, "0-0");
 
     return rc;
 }

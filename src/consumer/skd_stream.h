@@ -14,6 +14,7 @@
 #include "skb_redis.h"
 #include "skd_batch.h"
 #include "skd_clock.h"
+#include "skd_frozen.h"
 
 #define SKD_STREAM_ID_MAX  48           /* "ms-seq", NUL included */
 #define SKD_MISSING_MAX    48           /* names of what a sale misses, NUL included */
@@ -48,7 +49,7 @@ typedef struct {
     int       released;                 /* cancelled units are on sale again */
 } skd_care_t;
 
-typedef struct {
+struct skd_stream_s {
     uint64_t       activity;
     char           key[SK_KEY_MAX + 1];         /* the orders stream */
     int            listed;              /* still registered, used while refreshing */
@@ -66,17 +67,20 @@ typedef struct {
     uint64_t       start_ms;            /* epoch milliseconds, 0: not known */
     int            begun;               /* MySQL has status 1 or more */
 
+    int64_t        frozen_ms;           /* the next look at what is never idle */
+    skd_frozen_t  *frozen;              /* what was seen so, or NULL */
+
     skd_care_t     care;
-} skd_stream_t;
+};
 
 /* Who reads: the connection and the names. */
-typedef struct {
+struct skd_reader_s {
     redisContext        *redis;         /* NULL: not connected */
     const skb_config_t  *config;
     char                 name[SKB_NAME_MAX + 12];       /* the consumer */
     char                 error[SKD_ERROR_MAX];          /* of the last failure */
     skb_redis_class_e    class;
-} skd_reader_t;
+};
 
 void skd_stream_init(skd_stream_t *stream, const char *prefix, uint64_t activity);
 
@@ -95,6 +99,9 @@ skd_rc_e skd_stream_read(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t
  * for "claim_idle", and rewinds to it; *claimed is how many entries.
  */
 skd_rc_e skd_stream_claim(skd_stream_t *stream, skd_reader_t *reader, uint64_t *claimed);
+
+/* Takes over one entry that is gone from the stream: it leaves a letter. */
+skd_rc_e skd_stream_bury(skd_stream_t *stream, skd_reader_t *reader, const char *id);
 
 /* Says to the group that the range is still worked on. */
 skd_rc_e skd_stream_hold(const skd_stream_t *stream, skd_reader_t *reader,

@@ -184,7 +184,12 @@ skd_worker_claim(skd_worker_t *worker, skd_stream_t *stream)
     skd_rc_e  rc;
     uint64_t  claimed;
 
-    rc = skd_stream_claim(stream, &worker->reader, &claimed);
+    claimed = 0;
+    rc = worker->number == 1 ? skd_frozen_look(stream, &worker->reader) : SKD_OK;
+
+    if (rc == SKD_OK) {
+        rc = skd_stream_claim(stream, &worker->reader, &claimed);
+    }
 
     if (rc == SKD_OK && claimed > 0) {
         skd_count(SKD_COUNT_CLAIMED, claimed);

@@ -32,6 +32,7 @@ const sk_script_t  sk_scripts[SK_SCRIPTS] = {
     [SK_SCRIPT_SWITCH]     = sk_script(switch),
     [SK_SCRIPT_LIMIT]      = sk_script(limit),
     [SK_SCRIPT_CLAIM]      = sk_script(claim),
+    [SK_SCRIPT_THAW]       = sk_script(thaw),
     [SK_SCRIPT_FACTS]      = sk_script(facts),
     [SK_SCRIPT_CONTROL]    = sk_script(control),
     [SK_SCRIPT_TOKEN_KEY]  = sk_script(token_key),

@@ -158,4 +158,70 @@ sub ready {
     ok($c->stop, 'stops');
 }
 
+# F-F2 [B18]: delivered while Redis' clock was ahead, to a consumer that never comes back
+{
+    $c->{conf} = $c->conf('consumer.claim_idle' => '1s', 'consumer.workers' => 2,
+        'consumer.settle_after' => '1h');
+    my $given = sub {
+        my ($id, $name, $n) = @_;
+        return $redis->xreadgroup('GROUP', 'seckilld', $name, 'COUNT', $n, 'STREAMS',
+            $c->key(orders => $id), '>');
+    };
+    my $future = sub {
+        my ($id, $n) = @_;
+        $c->sale($id, units => 5000, group => 1);
+        $c->buy($id, 1 .. $n);
+        $clocks->step('redis-server', 7200);
+        $given->($id, 'gone-1', $n);
+        $clocks->step('redis-server', 0);
+    };
+
+    $future->(7, 1500);
+    my ($deleted) = map { $_->[0] } ($redis->xrange($c->key(orders => 7), '-', '+'))[4];
+    $redis->xdel($c->key(orders => 7), $deleted);
+    $c->start;
+    sleep 0.8;
+    is($c->order_count(7), 0, 'before claim_idle they are left alone');
+    $c->wait_settled(7, 20);
+    $c->all_bought(7, [1 .. 4, 6 .. 1500], 'F-F2: entries of a consumer that is gone become orders');
+    is_deeply([map {"$_->{entry} $_->{reason}"} @{ $c->dead(7) }], ["$deleted deleted"],
+        '... one that was deleted has its letter');
+    like($c->t->log_text($c->{daemon}), qr/delivered in the future.*activity=7/, '... the log tells it');
+    is($c->sold(7), 1499, '... each counted once');
+    ok($c->stop, 'stops');
+
+    # a consumer that lives: it holds its entries, or they were delivered once more
+    $future->(8, 3);
+    my @id = map { $_->[0] } $redis->xrange($c->key(orders => 8), '-', '+');
+    $c->start;
+    my $end = time + 4;
+    while (time < $end) {
+        $redis->xclaim($c->key(orders => 8), 'seckilld', 'gone-1', 0, $id[0], 'JUSTID');
+        $redis->xclaim($c->key(orders => 8), 'seckilld', 'gone-1', 0, $id[1], 'IDLE', 0);
+        sleep 0.1;
+    }
+    is($c->order_count(8), 1, 'F-F2: what a consumer that lives holds is not taken from it');
+    $c->wait_settled(8, 10);
+    $c->all_bought(8, [1 .. 3], '... and is when it does not any more');
+    ok($c->stop, 'stops');
+
+    # the same clock seen by the daemon's other worker: nobody is robbed of what it works on
+    $c->sale(9, units => 100);
+    $c->start;
+    my $other = $c->t->dbh($c->{mysql});
+    $other->begin_work;
+    $other->do('SELECT * FROM seckill_activities WHERE id = 9 FOR UPDATE');
+    $clocks->step('redis-server', 1800);
+    $c->buy(9, 1 .. 20);
+    sleep 0.5;
+    $clocks->step('redis-server', 0);
+    sleep 3;
+    $other->rollback;
+    $c->wait_settled(9, 15);
+    $c->all_bought(9, [1 .. 20], 'a batch that is worked on through the step');
+    is($c->sold(9), 20, '... is counted once');
+    is_deeply($c->dead(9), [], '... without letters');
+    ok($c->stop, 'stops');
+}
+
 done_testing;

@@ -29,6 +29,7 @@ static const char *const  names[SK_SCRIPTS] = {
     [SK_SCRIPT_SWITCH] = "switch",
     [SK_SCRIPT_LIMIT] = "limit",
     [SK_SCRIPT_CLAIM] = "claim",
+    [SK_SCRIPT_THAW] = "thaw",
     [SK_SCRIPT_FACTS] = "facts",
     [SK_SCRIPT_CONTROL] = "control",
     [SK_SCRIPT_TOKEN_KEY] = "token_key",
