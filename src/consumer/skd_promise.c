@@ -34,6 +34,24 @@ static const char *const  skd_promise_names[] = {
 };
 
 
+/* A statement about one activity was refused; its text is there. */
+static skd_rc_e
+skd_promise_failed(skd_writer_t *writer)
+{
+    writer->class = skb_mysql_class(writer->mysql);
+
+    switch (writer->class) {
+    case SKB_MYSQL_CONFLICT:
+        return SKD_CONFLICT;
+    case SKB_MYSQL_DUPLICATE:
+    case SKB_MYSQL_DATA:
+        return SKD_BLOCKED;
+    default:
+        return SKD_MYSQL_LOST;
+    }
+}
+
+
 /* Redis has an epoch that has terms, and the row is behind. */
 static skd_rc_e
 skd_promise_finish(skd_keeper_t *keeper, skd_stream_t *stream)
@@ -60,17 +78,7 @@ skd_promise_finish(skd_keeper_t *keeper, skd_stream_t *stream)
         return SKD_OK;
 
     default:
-        writer->class = skb_mysql_class(writer->mysql);
-
-        switch (writer->class) {
-        case SKB_MYSQL_CONFLICT:
-            return SKD_CONFLICT;
-        case SKB_MYSQL_DUPLICATE:
-        case SKB_MYSQL_DATA:
-            return SKD_BLOCKED;
-        default:
-            return SKD_MYSQL_LOST;
-        }
+        return skd_promise_failed(writer);
     }
 }
 
@@ -141,8 +149,7 @@ skd_promise_opened(skd_keeper_t *keeper, uint64_t activity, uint64_t product, ui
 
     case SKB_LEDGER_FAILED:
         snprintf(keeper->writer.error, sizeof(keeper->writer.error), "%s", error);
-        keeper->writer.class = skb_mysql_class(keeper->writer.mysql);
-        return keeper->writer.class == SKB_MYSQL_CONFLICT ? SKD_CONFLICT : SKD_MYSQL_LOST;
+        return skd_promise_failed(&keeper->writer);
 
     default:
         return SKD_OK;
@@ -205,6 +212,7 @@ skd_promise_rows(skd_keeper_t *keeper, size_t first, size_t end, skd_named_t *na
         {
             rc = skd_promise_opened(keeper, stream->activity, strtoull(row[4], NULL, 10),
                                     stream->care.epoch);
+            rc = skd_keeper_failed(keeper, SKD_DUTY_PROMISE, stream->activity, rc);
         }
 
         edits = (unsigned) strtoul(row[2], NULL, 10);

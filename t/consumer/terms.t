@@ -170,6 +170,21 @@ sub log_count {
     pass('... and the ledger knows that Redis has this epoch: a loss would be seen');
 }
 
+# one that can't be finished keeps no other from it
+{
+    $c->sale($_, units => 10) for 11, 12;
+    $c->terms($_, 2) for 11, 12;
+    $dbh->do('ALTER TABLE seckill_activities ADD CONSTRAINT no_11 CHECK (product_id <> 11 OR epoch < 2)');
+    $redis->hset($c->key(activity => $_), epoch => 2) for 11, 12;
+    $c->t->wait_log($c->{daemon}, qr/a preheat that was cut off is finished" activity=12 epoch=2/);
+    is(($dbh->selectrow_array('SELECT epoch FROM seckill_activities WHERE id = 11'))[0], 1,
+        'MySQL refuses to finish one preheat: the others are finished');
+    $dbh->do('ALTER TABLE seckill_activities DROP CONSTRAINT no_11');
+    $c->t->wait_for(sub { ($dbh->selectrow_array('SELECT epoch FROM seckill_activities WHERE id = 11'))[0] == 2 },
+        90, 'the other one');
+    pass('... and it too, later');
+}
+
 ok($c->stop, 'it stops well');
 
 done_testing();
