@@ -24,7 +24,7 @@ SK_FLAGS  = -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -pthread \
             $(if $(SANITIZE),$(ASAN),-fstack-protector-strong -D_FORTIFY_SOURCE=2) \
             $(CPPFLAGS) $(CFLAGS)
 SK_LIBS   = $(if $(SANITIZE),$(ASAN)) -pthread -Wl,--as-needed $(LDFLAGS) \
-            -lhiredis -linih -lmicrohttpd -lsystemd -lyajl -lcrypto -lcurl $(shell mysql_config --libs 2>/dev/null)
+            -lhiredis -linih -lmicrohttpd -lsystemd -lyajl -lcrypto -lcurl -lz $(shell mysql_config --libs 2>/dev/null)
 
 # a program is a file with a main(); the rest is one archive that all link
 PROG_SRCS := src/consumer/seckilld.c tools/seckillctl/seckillctl.c

@@ -18,7 +18,7 @@ packages() {
     case $1 in
     build) echo build-essential nginx nginx-dev libhiredis-dev libyajl-dev libinih-dev \
                 default-libmysqlclient-dev libssl-dev libcurl4-openssl-dev \
-                libmicrohttpd-dev libsystemd-dev ;;
+                libmicrohttpd-dev libsystemd-dev zlib1g-dev ;;
     demo)  echo redis-server mariadb-server-core mariadb-client-core curl util-linux ;;
     test)  echo redis-server mariadb-server-core mariadb-client-core util-linux tini perl \
                 binutils gdb faketime libcmocka-dev libredis-perl libdbi-perl libdbd-mysql-perl \

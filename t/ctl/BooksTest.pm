@@ -11,6 +11,7 @@ use lib dirname(__FILE__);
 use parent -norequire, 'CtlTest';
 use CtlTest;
 use POSIX ();
+use SignedJournal;
 use Test::More ();
 
 # A sale that is open, preheated by seckillctl; args as CtlTest::activity.
@@ -56,16 +57,28 @@ sub entries {
         $self->redis->xrange($self->key($name // 'orders', $id), '-', '+');
 }
 
-# A journal of entries, as nginx' log_format seckill writes it.
-sub journal {
-    my ($self, $name, @entries) = @_;
+# What signs the journals of this shop.
+sub signs {
+    my ($self) = @_;
+    return $self->{signs} //= SignedJournal->new(pack 'H*', $self->redis->hget('seckill:control', 'token_key'));
+}
 
-    my $text = '';
-    for my $entry (@entries) {
-        my %e = (epoch => 1, accepted_ms => 1, %{$entry});
-        $text .= "2026-11-29T15:00:00+00:00 activity=$e{activity} user=$e{user} seq=$e{seq} "
-            . "epoch=$e{epoch} order_no=$e{order_no} quantity=$e{quantity} "
-            . "redis_time=$e{accepted_ms} request_id=r-$e{user} uri=/seckill/$e{activity}\n";
+# A journal as a node writes it.  A part is an entry of the stream, or text: a line.
+sub journal {
+    my ($self, $name, @parts) = @_;
+
+    my $signs = $self->signs;
+    my $text  = "\n" . $signs->open_line . "\n";
+
+    for my $part (@parts) {
+        my $line = $part;
+        if (ref $part) {
+            my %e = (request_id => "r-$part->{user}", ext => '', %{$part}, time => $part->{accepted_ms} // 1);
+            delete @e{qw(id v accepted_ms)};
+            $e{request_id} = "r-$e{user}" if $e{request_id} eq 'req';
+            $line = $signs->purchase(%e);
+        }
+        $text .= "\n$line\n";
     }
 
     return $self->t->file($name, $text);

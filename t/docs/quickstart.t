@@ -89,8 +89,8 @@ like(ctl(0, 'status', '1'), qr/not_started/, 'not started');
 # the guide's configuration, on a port and with a key of ours
 $nginx =~ s{/etc/seckill/jwt\.key}{$key};
 $nginx =~ s{seckill_redis\s.*?;}{seckill_redis unix:$redis->{sock};};
-my $journal = $t->dir . '/seckill-accepted.log';
-$nginx =~ s{/var/log/nginx/seckill-accepted\.log}{$journal};
+my $journal = $t->dir . '/seckill-accepted.journal';
+$nginx =~ s{/var/log/nginx/seckill-accepted\.journal}{$journal};
 my ($http, $location, $status) = $nginx =~ /\A(.*?)^server \{\n\s+listen[^\n]*\n(.*?)^\}\s*^server \{\n\s+listen[^\n]*\n(.*?)^\}\s*\z/ms
     or die 'the guide does not have two servers';
 my $status_port = $t->port;
@@ -136,7 +136,7 @@ ctl(0, 'open', '1');
 $t->wait_for(sub { qx(curl -s $base/1) =~ /"state":"running"/ }, 5, 'open again');
 ctl(0, 'reconcile', '1');
 ctl(0, 'reconcile', '1', '--journal', $journal);
-my ($request) = slurp_path($journal) =~ /user=42 .* request_id=(\S+)/ or fail('the journal has the purchase');
+my ($request) = slurp_path($journal) =~ /^1 accepted seckill \S+ \d+ 1 1 \d+ 42 1 \d{32} (\S+) /m or fail('the journal has the purchase');
 like(ctl(0, 'trace', $request, '--activity', '1'), qr/^  order +id \d+: activity 1, user 42,/m, 'its way');
 like(ctl(0, 'doctor', '1', '--status', $page, '--users', '10000'), qr/ 0 wrong$/m, 'doctor while it runs');
 

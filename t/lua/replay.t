@@ -19,7 +19,7 @@ my $result = ScriptTest::key('result:7', 1);
 my $no     = '26112915000012300000100000090007';
 my $head   = '261129160000000000001';
 
-sub replay { return scalar $s->call('replay', [@keys], 1, $head, 1795968000000, @_) }
+sub replay { return scalar $s->call('replay', [@keys], 1, $head, 1795968000000, 0, @_) }
 
 # user, quantity, epoch, seq, order_no, accepted_ms, request_id, ext, take
 sub known { my ($user, $take) = @_; return ($user, 1, 1, 9, $no, 1795950000000, 'r', 'x', $take) }
@@ -51,9 +51,16 @@ subtest 'replay' => sub {
     is($redis->sismember($buyers, 77), 0, '... and nobody became a buyer for nothing');
     is($redis->hget($facts, 'seq'), 5, '... or took a seq');
 
+    $s->refused(sub { $s->call('replay', [@keys], 1, $head, 5, 2, fresh(1, 0)) }, qr/SECKILL activity/, 'a bad raise');
+
+    # F-B4: the last call of all
+    my $rev = $redis->hget($facts, 'rev');
+    is($s->call('replay', [@keys], 1, $head, 5, 1), '', 'no purchase');
+    is($redis->hget($facts, 'rev'), $rev + 1, '... raises rev');
+
     my $sane = sub { replay(fresh(2, 0)) };
     for my $case (
-        [ [], qr/SECKILL replay takes/ ], [ [ fresh(1, 0), 1 ], qr/SECKILL replay takes/ ],
+        [ [ fresh(1, 0), 1 ], qr/SECKILL replay takes/ ],
         [ [ fresh('x', 0) ], qr/SECKILL user/ ], [ [ fresh(1, 0, 0) ], qr/SECKILL quantity/ ],
         [ [ fresh(1, 2) ], qr/SECKILL quantity/ ],
         [ [ 1, 1, 0, 9, $no, 1, '', '', 0 ], qr/SECKILL epoch/ ],
@@ -64,8 +71,8 @@ subtest 'replay' => sub {
         my ($argv, $words) = @{$case};
         $s->refused(sub { replay(@{$argv}) }, $words, 'bad arguments');
     }
-    $s->refused(sub { $s->call('replay', [@keys], 1, 'head', 5, fresh(1, 0)) }, qr/SECKILL activity/, 'a bad head');
-    $s->refused(sub { $s->call('replay', [ @keys[ 0 .. 2 ] ], 1, $head, 5, fresh(1, 0)) },
+    $s->refused(sub { $s->call('replay', [@keys], 1, 'head', 5, 0, fresh(1, 0)) }, qr/SECKILL activity/, 'a bad head');
+    $s->refused(sub { $s->call('replay', [ @keys[ 0 .. 2 ] ], 1, $head, 5, 0, fresh(1, 0)) },
         qr/SECKILL replay takes/, 'three keys');
 
     $redis->config('SET', 'maxmemory', 1);
@@ -85,6 +92,47 @@ subtest 'replay' => sub {
         $s->refused($sane, qr/SECKILL/, "no $key->[0]") if $key->[0] eq $stock || $key->[0] eq $facts;
         $redis->rename('away', $key->[0]);
     }
+};
+
+subtest 'buyers_extra stays SCARD - seq' => sub {
+    $redis->flushdb;
+    $s->sale(1, stock => 9, max_quantity => 3);
+    $s->buy(1, 1, 2);
+    my $extra = sub { return $redis->scard($buyers) - $redis->hget($facts, 'seq') };
+
+    $redis->hdel($facts, 'buyers_extra');
+    replay(fresh(3, 1));
+    is($redis->hget($facts, 'buyers_extra'), undef, 'a sale of 0.1.0 has none, and gets none');
+
+    $redis->hset($facts, buyers_extra => $extra->());
+    for my $case ([ 'known, taken', known(1, 0) ], [ 'known, forgotten', known(4, 1) ], [ 'fresh, taken', fresh(2, 0) ],
+        [ 'fresh, forgotten', fresh(5, 1) ], [ 'several', fresh(6, 1), known(7, 1), fresh(1, 0), fresh(99, 0) ])
+    {
+        my ($name, @purchases) = @{$case};
+        replay(@purchases);
+        is($redis->hget($facts, 'buyers_extra'), $extra->(), $name);
+    }
+    $redis->hset($facts, buyers_extra => 'x');
+    $s->refused(sub { replay(fresh(2, 0)) }, qr/SECKILL buyers_extra/, 'a damaged one is refused');
+};
+
+subtest 'F-E1: a stream that takes nothing leaves nothing half' => sub {
+    $redis->flushdb;
+    $s->sale(1, stock => 9);
+    $s->buy(1, 1);
+    $redis->hset($facts, buyers_extra => 0);
+    $redis->xadd($orders, '18446744073709551615-18446744073709551614', 'v', 1);
+    my $before = join ' ', $redis->get($stock), $redis->scard($buyers), map { $redis->hget($facts, $_) } qw(seq buyers_extra);
+    is(replay(fresh(2, 1), fresh(3, 1), known(1, 0)), '144', 'one id is left: one queued, the others not');
+    is($redis->get($stock), 7, '... one unit is taken');
+    is($redis->sismember($buyers, 2), 1, '... by the one');
+    is($redis->sismember($buyers, 3), 0, '... the other is no buyer');
+    is($redis->hget($facts, 'seq'), 2, '... one seq is taken');
+    is($redis->hget($facts, 'buyers_extra'), $redis->scard($buyers) - 2, '... and the buyers are counted');
+    $before = join ' ', $redis->get($stock), $redis->scard($buyers), map { $redis->hget($facts, $_) } qw(seq buyers_extra);
+    is(replay(fresh(3, 1), fresh(4, 1)), '44', 'no id is left: nothing');
+    is(join(' ', $redis->get($stock), $redis->scard($buyers), map { $redis->hget($facts, $_) } qw(seq buyers_extra)), $before,
+        '... nothing has changed');
 };
 
 # retry(letter, user, fresh, take)

@@ -145,7 +145,14 @@ ctl_books_behind(const ctl_books_t *books)
 void
 ctl_books_free(ctl_books_t *books)
 {
+    size_t  i;
+
+    for (i = 0; i < books->ntraces; i++) {
+        free(books->traces[i].words);
+    }
+
     ctl_people_free(&books->people);
+    free(books->olds);
     free(books->traces);
     free(books->letters);
     free(books->extras);
@@ -242,7 +249,7 @@ ctl_books_judge_trace(ctl_books_t *books, ctl_trace_t *trace)
         person->flags |= CTL_UNITS_ODD;
     }
 
-    if (trace->kind == CTL_JOURNAL) {
+    if (trace->kind == CTL_JOURNAL || trace->kind == CTL_MAYBE) {
         return;
     }
 

@@ -13,6 +13,8 @@
 #define _CTL_BOOKS_H_INCLUDED_
 
 #include "ctl_books_sums.h"
+#include "ctl_journal.h"
+#include "ctl_old_line.h"
 #include "ctl_people.h"
 #include "ctl_sale.h"
 #include "ctl_terms.h"
@@ -33,7 +35,8 @@ typedef enum {
     CTL_ACKED,                          /* the entry was read and acknowledged */
     CTL_PENDING,
     CTL_UNREAD,
-    CTL_JOURNAL                         /* no entry: a line of a journal */
+    CTL_JOURNAL,                        /* no entry: a line of a journal */
+    CTL_MAYBE                           /* no entry: sent by a node and never answered */
 } ctl_trace_e;
 
 /* A purchase that left a trace which is not an order. */
@@ -47,6 +50,7 @@ typedef struct {
     uint32_t      next;                 /* of the same user: index plus 1 */
     ctl_trace_e   kind;
     char          order_no[SK_ORDER_NO_LEN + 1];
+    char         *words;                /* of a line: request_id, and behind its NUL ext */
 } ctl_trace_t;
 
 typedef struct {
@@ -100,6 +104,9 @@ typedef struct {
     ctl_letter_t    *letters;
     size_t           nletters;
     size_t           letters_room;
+    ctl_old_line_t  *olds;              /* unsigned lines of users without an order */
+    size_t           nolds;
+    size_t           olds_room;
     ctl_identity_t  *extras;            /* sorted */
     size_t           nextras;
     size_t           extras_room;
@@ -131,8 +138,8 @@ int ctl_books_mysql(ctl_t *ctl, ctl_books_t *books);
 /* The rows alone, inside the caller's transaction; data is a ctl_books_t. */
 int ctl_books_rows(ctl_t *ctl, void *data);
 
-/* Adds the accepted purchases of a journal; users whose fate MySQL knows are skipped. */
-int ctl_books_journal(ctl_t *ctl, ctl_books_t *books, const char *path);
+/* Adds the purchases of a journal; users whose fate MySQL knows are skipped. */
+int ctl_books_journal(ctl_t *ctl, ctl_books_t *books, const ctl_journals_t *journals, size_t i);
 
 /* What everybody was told, and a second look at order_users. */
 int ctl_books_results(ctl_t *ctl, ctl_books_t *books);

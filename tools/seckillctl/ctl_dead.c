@@ -9,6 +9,7 @@
 
 #include "ctl_dead.h"
 #include "ctl_json.h"
+#include "ctl_text.h"
 #include "sk_id.h"
 
 typedef enum {
@@ -40,8 +41,8 @@ ctl_dead_list(ctl_t *ctl, ctl_dead_t *dead)
 
         if (!ctl->json) {
             printf("%s  %s  user %" PRIu64 ", %u units, epoch %" PRIu64 " seq %" PRIu64 ", %s\n",
-                   letter->id, when, letter->user, letter->quantity, letter->epoch, letter->seq,
-                   letter->reason);
+                   ctl_shown(letter->id), when, letter->user, letter->quantity, letter->epoch,
+                   letter->seq, ctl_shown(letter->reason));
             continue;
         }
 
@@ -74,22 +75,6 @@ ctl_dead_list(ctl_t *ctl, ctl_dead_t *dead)
     }
 
     return CTL_FINE;
-}
-
-
-/* bytes that a terminal would take for commands, and what is not ASCII, as \xNN */
-static void
-ctl_dead_text(const redisReply *text)
-{
-    size_t  i;
-
-    for (i = 0; i < text->len; i++) {
-        if (text->str[i] < ' ' || text->str[i] > '~') {
-            printf("\\x%02x", (unsigned char) text->str[i]);
-        } else {
-            putchar(text->str[i]);
-        }
-    }
 }
 
 
@@ -133,9 +118,9 @@ ctl_dead_show(ctl_t *ctl, const ctl_dead_t *dead)
             ctl_json_map_end(&json);
 
         } else {
-            ctl_dead_text(fields->element[i]);
+            ctl_text_print(fields->element[i]->str, fields->element[i]->len);
             printf(": ");
-            ctl_dead_text(fields->element[i + 1]);
+            ctl_text_print(fields->element[i + 1]->str, fields->element[i + 1]->len);
             putchar('\n');
         }
     }
@@ -173,7 +158,7 @@ ctl_dead_tell(ctl_t *ctl, const ctl_dead_t *dead)
         refused |= dead->closings[i].failed;
 
         if (!ctl->json) {
-            printf("%s  %s\n", dead->closings[i].id, dead->closings[i].done);
+            printf("%s  %s\n", ctl_shown(dead->closings[i].id), dead->closings[i].done);
             continue;
         }
 

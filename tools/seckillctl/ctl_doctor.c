@@ -13,6 +13,7 @@
 #include "ctl_activities.h"
 #include "ctl_doctor.h"
 #include "ctl_backend.h"
+#include "ctl_text.h"
 #include "sk_id.h"
 #include "skb_clock_trust.h"
 
@@ -50,7 +51,7 @@ ctl_doctor_tell(ctl_doctor_t *doctor, ctl_level_e level, const char *check, cons
             doctor->title[0] = '\0';
         }
 
-        printf("  %-8s %-16s %s\n", ctl_doctor_levels[level], check, found);
+        printf("  %-8s %-16s %s\n", ctl_doctor_levels[level], check, ctl_shown(found));
 
         if (level != CTL_IS_OK) {
             printf("  %-8s %-16s -> %s\n", "", "", cure);

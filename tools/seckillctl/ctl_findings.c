@@ -62,7 +62,7 @@ ctl_find(ctl_finder_t *finder, ctl_finding_e kind, uint64_t user, const char *no
     finding->note = note;
     finding->done = "";
 
-    findings->wrong += kind != CTL_IS_LETTER;
+    findings->wrong += kind != CTL_IS_LETTER && kind != CTL_IS_MAYBE;
 
     return finding;
 }
@@ -76,7 +76,15 @@ ctl_find_units(const ctl_books_t *books, uint64_t quantity)
 }
 
 
-/* the purchase behind a finding: an entry says more than a journal */
+/* how much a trace says: an entry more than a journal, and that more than a question */
+static int
+ctl_find_rank(const ctl_trace_t *trace)
+{
+    return trace->kind == CTL_MAYBE ? 1 : trace->epoch == 0 ? 0 : trace->kind == CTL_JOURNAL ? 2 : 3;
+}
+
+
+/* the purchase behind a finding */
 static void
 ctl_find_trace(const ctl_books_t *books, ctl_finding_t *finding, const ctl_person_t *person)
 {
@@ -88,7 +96,7 @@ ctl_find_trace(const ctl_books_t *books, ctl_finding_t *finding, const ctl_perso
     for (at = person->trace; at; at = trace->next) {
         trace = &books->traces[at - 1];
 
-        if (trace->epoch != 0 && (best == NULL || best->kind == CTL_JOURNAL)) {
+        if (ctl_find_rank(trace) > (best ? ctl_find_rank(best) : 0)) {
             best = trace;
         }
     }
@@ -114,12 +122,28 @@ ctl_find_in_redis(const ctl_books_t *books, const ctl_person_t *person)
     }
 
     for (at = person->trace; at; at = books->traces[at - 1].next) {
-        if (books->traces[at - 1].kind != CTL_JOURNAL) {
+        if (books->traces[at - 1].kind != CTL_JOURNAL && books->traces[at - 1].kind != CTL_MAYBE) {
             return 1;
         }
     }
 
     return 0;
+}
+
+
+/* a line says that Redis took it, or only that a node asked for it */
+static ctl_finding_e
+ctl_find_vanished(const ctl_books_t *books, const ctl_person_t *person)
+{
+    uint32_t  at;
+
+    for (at = person->trace; at; at = books->traces[at - 1].next) {
+        if (books->traces[at - 1].kind != CTL_MAYBE) {
+            return CTL_IS_VANISHED;
+        }
+    }
+
+    return CTL_IS_MAYBE;
 }
 
 
@@ -281,7 +305,7 @@ ctl_find_person(ctl_finder_t *finder, const ctl_person_t *person)
         return;                         /* only a result, or a record that waits */
     }
 
-    finding = ctl_find(finder, known ? CTL_IS_LOST : CTL_IS_VANISHED, person->user,
+    finding = ctl_find(finder, known ? CTL_IS_LOST : ctl_find_vanished(books, person), person->user,
                        flags & CTL_TOLD_OK ? "was told success" : "");
     ctl_find_trace(books, finding, person);
 }
@@ -337,8 +361,9 @@ ctl_findings_make(ctl_t *ctl, const ctl_books_t *books, ctl_findings_t *findings
         } else if (books->people.all[i].trace
                    && !(books->people.all[i].flags & (CTL_ORDERED | CTL_TOMB)))
         {
-            ctl_find_trace(books, ctl_find(&finder, CTL_IS_VANISHED, books->people.all[i].user,
-                                           ""), &books->people.all[i]);
+            ctl_find_trace(books, ctl_find(&finder,
+                                           ctl_find_vanished(books, &books->people.all[i]),
+                                           books->people.all[i].user, ""), &books->people.all[i]);
         }
     }
 
@@ -368,7 +393,7 @@ ctl_findings_read(ctl_t *ctl, uint64_t activity, const ctl_journals_t *journals,
     rc = ctl_books_read(ctl, books, activity);
 
     for (i = 0; i < journals->n && rc == CTL_FINE; i++) {
-        rc = ctl_books_journal(ctl, books, journals->files[i]);
+        rc = ctl_books_journal(ctl, books, journals, i);
     }
 
     if (rc == CTL_FINE) {

@@ -27,19 +27,11 @@ typedef struct {
     const char     *done;               /* by a repair, "" for nothing */
 } ctl_finding_t;
 
-#define CTL_JOURNALS_MAX  64
-
-/* Files of the nodes, as --journal names them. */
-typedef struct {
-    const char  *files[CTL_JOURNALS_MAX];
-    size_t       n;
-} ctl_journals_t;
-
 typedef struct {
     ctl_finding_t  *all;                /* by kind, then by user */
     size_t          n;
     size_t          room;
-    size_t          wrong;              /* without dead letters, which wait in their place */
+    size_t          wrong;              /* without letters and "maybe", which are no fault */
     size_t          skipped;            /* users who are in flight: not judged */
 } ctl_findings_t;
 

@@ -5,6 +5,7 @@
 
 CTL_FINDING(LOST,       "lost",          "bought, and nothing became of it")
 CTL_FINDING(VANISHED,   "vanished",      "accepted by a node, unknown to Redis and MySQL")
+CTL_FINDING(MAYBE,      "maybe",         "may have bought: a node asked, and Redis never answered")
 CTL_FINDING(SECOND,     "second",        "a second purchase, acknowledged but booked nowhere")
 CTL_FINDING(UNBOOKED,   "unbooked",      "failed, and the units are booked nowhere")
 CTL_FINDING(CLOSED,     "closed_letter", "a dead letter whose units are booked already")

@@ -1,95 +1,29 @@
 /*
- * The nodes' journals: one line per accepted purchase, written by nginx with
- *
- *   log_format seckill '$time_iso8601 activity=$seckill_activity user=... ';
- *
- * Only key=value words count, in any order; unknown ones are passed over.
+ * Purchases of the journals, in the books of one activity.  Only signed lines get
+ * here; the files were looked at before.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "ctl_backend.h"
 #include "ctl_books.h"
-#include "sk_id.h"
-#include "sk_purchase.h"
-
-#define CTL_BAD_LINES  3                /* told one by one */
-#define CTL_LINE_MAX   16384            /* bytes; longer ones are bad */
-
-enum {
-    CTL_LINE_ACTIVITY,
-    CTL_LINE_USER,
-    CTL_LINE_SEQ,
-    CTL_LINE_EPOCH,
-    CTL_LINE_QUANTITY,
-    CTL_LINE_TIME,
-    CTL_LINE_NUMBERS
-};
-
-typedef struct {
-    uint64_t  numbers[CTL_LINE_NUMBERS];
-    char      order_no[SK_ORDER_NO_LEN + 1];
-} ctl_line_t;
-
-
-/* Returns 0, or -1: the line is not whole. */
-static int
-ctl_line_parse(ctl_line_t *line, char *text)
-{
-    char           *word, *value, *rest;
-    size_t          i;
-    unsigned        found;
-    sk_order_no_t   no;
-
-    static const char *const  names[CTL_LINE_NUMBERS] = {
-        "activity", "user", "seq", "epoch", "quantity", "redis_time"
-    };
-
-    found = 0;
-    memset(line, 0, sizeof(*line));
-
-    for (word = strtok_r(text, " \n", &rest); word; word = strtok_r(NULL, " \n", &rest)) {
-        value = strchr(word, '=');
-
-        if (value == NULL) {
-            continue;
-        }
-
-        *value++ = '\0';
-
-        if (strcmp(word, "order_no") == 0
-            && sk_order_no_parse(value, strlen(value), &no) == 0)
-        {
-            memcpy(line->order_no, value, sizeof(line->order_no));
-            continue;
-        }
-
-        for (i = 0; i < CTL_LINE_NUMBERS; i++) {
-            if (strcmp(word, names[i]) == 0
-                && sk_id_parse(value, strlen(value), &line->numbers[i]) == 0)
-            {
-                found |= 1u << i;
-            }
-        }
-    }
-
-    return found == (1u << CTL_LINE_NUMBERS) - 1 && line->order_no[0] != '\0'
-           && line->numbers[CTL_LINE_QUANTITY] <= SK_QUANTITY_MAX ? 0 : -1;
-}
+#include "ctl_journal.h"
 
 
 /* nothing new: the user's fate is known, or this purchase was seen */
 static int
-ctl_line_known(const ctl_books_t *books, const ctl_line_t *line, const ctl_person_t *person)
+ctl_line_known(const ctl_books_t *books, const sk_journal_line_t *line,
+    const ctl_person_t *person)
 {
     uint32_t            at;
     const ctl_trace_t  *trace;
 
     /* accepted after the books were opened, or in this very moment */
-    if (books->live.exists && line->numbers[CTL_LINE_EPOCH] == books->live.epoch
-        && line->numbers[CTL_LINE_TIME] + books->grace_ms > (uint64_t) books->live.now_ms)
+    if (books->live.exists && line->time_ms + books->grace_ms > (uint64_t) books->live.now_ms
+        && (line->kind == SK_JOURNAL_UNKNOWN || line->epoch == books->live.epoch))
     {
         return 1;
     }
@@ -105,9 +39,7 @@ ctl_line_known(const ctl_books_t *books, const ctl_line_t *line, const ctl_perso
     for (at = person->trace; at; at = trace->next) {
         trace = &books->traces[at - 1];
 
-        if (trace->epoch == line->numbers[CTL_LINE_EPOCH]
-            && trace->seq == line->numbers[CTL_LINE_SEQ])
-        {
+        if (trace->epoch == line->epoch && trace->seq == line->seq) {
             return 1;
         }
     }
@@ -116,72 +48,119 @@ ctl_line_known(const ctl_books_t *books, const ctl_line_t *line, const ctl_perso
 }
 
 
+/* request_id and ext, one behind the other */
+static char *
+ctl_line_words(const sk_journal_line_t *line)
+{
+    char  *words;
+
+    words = malloc(line->request_id_len + 1 + line->ext_len + 1);
+
+    if (words) {
+        memcpy(words, line->request_id, line->request_id_len);
+        words[line->request_id_len] = '\0';
+        memcpy(words + line->request_id_len + 1, line->ext, line->ext_len);
+        words[line->request_id_len + 1 + line->ext_len] = '\0';
+    }
+
+    return words;
+}
+
+
 static int
-ctl_books_line(ctl_t *ctl, ctl_books_t *books, const ctl_line_t *line)
+ctl_books_line(ctl_t *ctl, ctl_books_t *books, const sk_journal_line_t *line)
 {
     ctl_trace_t  *trace;
 
-    if (line->numbers[CTL_LINE_ACTIVITY] != books->activity
-        || ctl_line_known(books, line, ctl_person(&books->people, line->numbers[CTL_LINE_USER],
-                                                  0)))
+    if ((line->kind != SK_JOURNAL_ACCEPTED && line->kind != SK_JOURNAL_UNKNOWN)
+        || line->activity != books->activity
+        || ctl_line_known(books, line, ctl_person(&books->people, line->user, 0)))
     {
         return CTL_FINE;
     }
 
-    trace = ctl_books_trace(ctl, books, line->numbers[CTL_LINE_USER]);
+    trace = ctl_books_trace(ctl, books, line->user);
     if (trace == NULL) {
         return CTL_REFUSED;
     }
 
-    trace->kind = CTL_JOURNAL;
-    trace->epoch = line->numbers[CTL_LINE_EPOCH];
-    trace->seq = line->numbers[CTL_LINE_SEQ];
-    trace->accepted_ms = line->numbers[CTL_LINE_TIME];
-    trace->quantity = (uint32_t) line->numbers[CTL_LINE_QUANTITY];
+    trace->kind = line->kind == SK_JOURNAL_ACCEPTED ? CTL_JOURNAL : CTL_MAYBE;
+    trace->epoch = line->epoch;
+    trace->seq = line->seq;
+    trace->accepted_ms = line->time_ms;
+    trace->quantity = (uint32_t) line->quantity;
     memcpy(trace->order_no, line->order_no, sizeof(trace->order_no));
+    trace->words = ctl_line_words(line);
+
+    return trace->words ? CTL_FINE : ctl_fail(ctl, CTL_PARTLY, "out of memory");
+}
+
+
+/* a line that anybody could have written: for people only */
+static int
+ctl_books_old(ctl_t *ctl, ctl_books_t *books, const ctl_journal_file_t *file)
+{
+    void            *room;
+    ctl_person_t    *person;
+    ctl_old_line_t   old;
+
+    if (ctl_old_line_parse(&old, file->text, file->len) != 0 || old.activity != books->activity) {
+        return CTL_FINE;
+    }
+
+    person = ctl_person(&books->people, old.user, 0);
+
+    if (person && (person->flags & (CTL_ORDERED | CTL_TOMB))) {
+        return CTL_FINE;
+    }
+
+    room = ctl_books_room(ctl, books->olds, books->nolds, &books->olds_room, sizeof(old),
+                          CTL_TRACES_MAX);
+    if (room == NULL) {
+        return CTL_REFUSED;
+    }
+
+    books->olds = room;
+    books->olds[books->nolds++] = old;
 
     return CTL_FINE;
 }
 
 
 int
-ctl_books_journal(ctl_t *ctl, ctl_books_t *books, const char *path)
+ctl_books_journal(ctl_t *ctl, ctl_books_t *books, const ctl_journals_t *journals, size_t i)
 {
-    int          rc;
-    FILE        *file;
-    char         text[CTL_LINE_MAX];
-    size_t       lines, bad;
-    ctl_line_t   line;
+    int                  rc, next;
+    sk_journal_line_t    line;
+    ctl_journal_file_t  *file;
 
-    file = fopen(path, "re");
+    file = malloc(sizeof(*file));
 
     if (file == NULL) {
-        return ctl_fail(ctl, CTL_USAGE, "journal \"%s\": %s", path, strerror(errno));
+        return ctl_fail(ctl, CTL_PARTLY, "out of memory");
     }
 
-    rc = CTL_FINE;
-    lines = bad = 0;
+    rc = ctl_journal_open(ctl, journals, i, file);
+    next = 1;
 
-    while (rc == CTL_FINE && fgets(text, sizeof(text), file)) {
-        lines++;
+    while (rc == CTL_FINE && (next = ctl_journal_next(ctl, file)) > 0) {
+        switch (ctl_journal_line(journals, ctl_config(ctl)->redis.prefix, file, &line)) {
 
-        if (ctl_line_parse(&line, text) == 0) {
+        case CTL_LINE_SIGNED:
             rc = ctl_books_line(ctl, books, &line);
+            break;
 
-        } else if (bad++ < CTL_BAD_LINES) {
-            ctl_warn("%s:%zu is no line of a journal", path, lines);
+        case CTL_LINE_UNSIGNED:
+            rc = journals->unsigned_too ? ctl_books_old(ctl, books, file) : CTL_FINE;
+            break;
+
+        default:
+            break;
         }
     }
 
-    if (rc == CTL_FINE && ferror(file)) {
-        rc = ctl_fail(ctl, CTL_USAGE, "journal \"%s\": %s", path, strerror(errno));
-    }
+    ctl_journal_close(file);
+    free(file);
 
-    if (bad > CTL_BAD_LINES) {
-        ctl_warn("%s has %zu such lines", path, bad);
-    }
-
-    (void) fclose(file);
-
-    return rc;
+    return rc == CTL_FINE && next < 0 ? CTL_USAGE : rc;
 }

@@ -4,9 +4,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ctl_json.h"
+#include "ctl_text.h"
+#include "sk_utf8.h"
 
 
 static void
@@ -18,9 +21,77 @@ ctl_json_check(ctl_json_t *json, yajl_gen_status status)
 }
 
 
+/* written by yajl as it is: a string with all escapes that yajl leaves out */
+static int
+ctl_json_escaped(ctl_json_t *json, const char *text, size_t len)
+{
+    int        rc;
+    char      *all, *p;
+    size_t     at, n, i;
+    uint32_t   code;
+
+    all = malloc(12 * len + 3);
+
+    if (all == NULL) {
+        return -1;
+    }
+
+    p = all;
+    *p++ = '"';
+
+    for (at = 0; at < len; at += n) {
+        n = sk_utf8_char(text + at, len - at);
+        code = n == 0 ? 0xfffd : ctl_text_code(text + at, n);
+
+        if (n > 0 && ctl_text_odd(text + at, len - at) == 0 && code != '"' && code != '\\') {
+            for (i = 0; i < n; i++) {
+                *p++ = text[at + i];
+            }
+
+        } else if (code > 0xffff) {
+            p += sprintf(p, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+
+        } else {
+            p += sprintf(p, "\\u%04x", code);
+        }
+
+        n = n > 0 ? n : 1;
+    }
+
+    *p++ = '"';
+    rc = yajl_gen_number(json->gen, all, (size_t) (p - all)) == yajl_gen_status_ok ? 0 : -1;
+    free(all);
+
+    return rc;
+}
+
+
+/* C1 and what turns text around pass yajl, but somebody may look at it in a terminal */
+static int
+ctl_json_odd(const char *text, size_t len)
+{
+    size_t  at, n;
+
+    for (at = 0; at < len; at += n) {
+        n = sk_utf8_char(text + at, len - at);
+
+        if (n == 0 || (n > 1 && ctl_text_odd(text + at, len - at) > 0) || text[at] == 0x7f) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 static void
 ctl_json_string(ctl_json_t *json, const char *text)
 {
+    if (json->gen && ctl_json_odd(text, strlen(text))) {
+        json->failed |= ctl_json_escaped(json, text, strlen(text)) != 0;
+        return;
+    }
+
     if (json->gen) {
         ctl_json_check(json, yajl_gen_string(json->gen, (const unsigned char *) text,
                                              strlen(text)));

@@ -11,6 +11,7 @@
 
 #include "ctl_control.h"
 #include "ctl_target.h"
+#include "ctl_text.h"
 
 typedef struct {
     ctl_target_t  target;
@@ -89,10 +90,10 @@ ctl_limit_print(const ctl_limit_run_t *run, const char *when, const char *actor)
     ctl_target_print(&run->target, when, actor);
     ctl_limit_text(text, &run->now);
     ctl_limit_text(was, &run->was);
-    printf("limit of a user %s, ", text);
+    printf("limit of a user %s, ", ctl_shown(text));
 
     if (run->changed) {
-        printf("before that %s\n", was);
+        printf("before that %s\n", ctl_shown(was));
     } else {
         puts("as it was before");
     }

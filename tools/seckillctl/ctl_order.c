@@ -8,6 +8,7 @@
 
 #include "ctl_backend.h"
 #include "ctl_json.h"
+#include "ctl_text.h"
 #include "sk_id.h"
 #include "sk_order_no.h"
 
@@ -123,7 +124,7 @@ ctl_order_print(const ctl_order_t *order, MYSQL_ROW column)
     }
 
     for (i = 0; i < CTL_ORDER_STATUS; i++) {
-        printf("%-15s %s\n", ctl_order_columns[i], column[i] ? column[i] : "");
+        printf("%-15s %s\n", ctl_order_columns[i], ctl_shown(column[i]));
     }
 
     printf("%-15s %s\n", "status", ctl_order_status(column[CTL_ORDER_STATUS]));

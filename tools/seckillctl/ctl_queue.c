@@ -9,6 +9,7 @@
 
 #include "ctl_books.h"
 #include "ctl_json.h"
+#include "ctl_text.h"
 #include "sk_id.h"
 
 #define CTL_PAGE  1000
@@ -164,7 +165,7 @@ ctl_queue_print(const ctl_queue_t *queue)
     size_t             i;
     const redisReply  *one, *name, *pending, *idle;
 
-    printf("activity %" PRIu64 ": %s\n", queue->activity, ctl_live_phase(&queue->live));
+    printf("activity %" PRIu64 ": %s\n", queue->activity, ctl_shown(ctl_live_phase(&queue->live)));
     printf("  stream   %" PRId64 " entries, last %" PRIu64 "-%" PRIu64 "\n", queue->length,
            queue->books.last.ms, queue->books.last.n);
     printf("  unread   %" PRId64 "\n", queue->unread);
@@ -186,7 +187,7 @@ ctl_queue_print(const ctl_queue_t *queue)
         pending = ctl_queue_field(one, "pending");
         idle = ctl_queue_field(one, "idle");
 
-        printf("  %s: %lld pending, idle for %lld ms\n", name ? name->str : "?",
+        printf("  %s: %lld pending, idle for %lld ms\n", name ? ctl_shown(name->str) : "?",
                pending ? pending->integer : 0, idle ? idle->integer : 0);
     }
 }

@@ -61,7 +61,7 @@ ctl_reconcile_print_repair(const ctl_reconcile_t *options, const ctl_repair_t *r
 static int
 ctl_reconcile_repair(ctl_t *ctl, const ctl_reconcile_t *options, ctl_repair_t *repair)
 {
-    int                 rc;
+    int                 rc, told;
     const ctl_books_t  *books;
 
     books = repair->books;
@@ -95,6 +95,10 @@ ctl_reconcile_repair(ctl_t *ctl, const ctl_reconcile_t *options, ctl_repair_t *r
         rc = options->how == CTL_REPAIR_REPLAY ? ctl_repair_replay(ctl, repair)
                                                : ctl_repair_release(ctl, repair);
     }
+
+    /* whatever came of it: who was put back must be a buyer at every node */
+    told = rc == CTL_UNREACHABLE ? CTL_FINE : ctl_repair_told(ctl, repair);
+    rc = rc == CTL_FINE ? told : rc;
 
     /* what was done is told, and stays done */
     return rc != CTL_FINE && (repair->mended > 0 || repair->queued > 0 || repair->released > 0)
@@ -246,7 +250,7 @@ ctl_reconcile_word(const char *text, const char *const *words)
 
 
 enum {
-    CTL_OPT_ALL = CTL_OPT, CTL_OPT_JOURNAL, CTL_OPT_REPAIR, CTL_OPT_TO, CTL_OPT_USER,
+    CTL_OPT_ALL = CTL_OPT, CTL_OPT_JOURNAL, CTL_OPT_UNSIGNED, CTL_OPT_REPAIR, CTL_OPT_TO, CTL_OPT_USER,
     CTL_OPT_GRACE, CTL_OPT_YES, CTL_OPT_SHOP_STOCK
 };
 
@@ -275,13 +279,11 @@ ctl_reconcile_option(ctl_t *ctl, ctl_reconcile_t *options, int opt)
         return 0;
 
     case CTL_OPT_JOURNAL:
-        if (options->journals.n < CTL_JOURNALS_MAX) {
-            options->journals.files[options->journals.n++] = optarg;
-            return 0;
-        }
+        return ctl_journals_add(ctl, &options->journals, optarg) == CTL_FINE ? 0 : -1;
 
-        ctl_usage(ctl, "more than %d journals", CTL_JOURNALS_MAX);
-        return -1;
+    case CTL_OPT_UNSIGNED:
+        options->journals.unsigned_too = 1;
+        return 0;
 
     case CTL_OPT_REPAIR:
         at = ctl_reconcile_word(optarg, repairs);
@@ -332,11 +334,9 @@ ctl_reconcile_operands(ctl_t *ctl, ctl_reconcile_t *options, int argc, char **ar
     }
 
     for ( ; first < argc; first++) {
-        if (options->journals.n == CTL_JOURNALS_MAX) {
-            return ctl_usage(ctl, "more than %d journals", CTL_JOURNALS_MAX);
+        if (ctl_journals_add(ctl, &options->journals, argv[first]) != CTL_FINE) {
+            return CTL_USAGE;
         }
-
-        options->journals.files[options->journals.n++] = argv[first];
     }
 
     return CTL_FINE;
@@ -357,8 +357,17 @@ ctl_reconcile_work(ctl_t *ctl, ctl_reconcile_t *options, uint64_t activity)
     rc = options->all ? ctl_reconcile_all(ctl, options)
                       : ctl_reconcile_one(ctl, options, activity);
 
+    if (!ctl->json && options->journals.n > 0) {
+        ctl_journals_print(&options->journals);
+    }
+
     if (ctl->json) {
         ctl_json_array_end(&options->json);
+
+        if (options->journals.n > 0) {
+            ctl_journals_json(&options->journals, &options->json);
+        }
+
         ctl_json_error(&options->json, ctl);
         ctl_json_map_end(&options->json);
 
@@ -381,6 +390,7 @@ ctl_reconcile_run(ctl_t *ctl, int argc, char **argv)
     static const struct option  options[] = {
         { "all",     no_argument,       NULL, CTL_OPT_ALL },
         { "journal", required_argument, NULL, CTL_OPT_JOURNAL },
+        { "unsigned", no_argument,      NULL, CTL_OPT_UNSIGNED },
         { "repair",  required_argument, NULL, CTL_OPT_REPAIR },
         { "to",      required_argument, NULL, CTL_OPT_TO },
         { "user",    required_argument, NULL, CTL_OPT_USER },
@@ -412,13 +422,22 @@ ctl_reconcile_run(ctl_t *ctl, int argc, char **argv)
         return rc;
     }
 
-    return ctl_reconcile_work(ctl, &reconcile, activity);
+    rc = ctl_journals_check(ctl, &reconcile.journals);
+
+    if (rc == CTL_FINE) {
+        rc = ctl_reconcile_work(ctl, &reconcile, activity);
+    }
+
+    rc = ctl_journals_code(&reconcile.journals, rc);
+    ctl_journals_free(&reconcile.journals);
+
+    return rc;
 }
 
 
 const ctl_verb_t  ctl_reconcile_verb = {
     "reconcile",
-    "ID|--all [--journal FILE...] [--repair none|replay|release]\n"
+    "ID|--all [--journal FILE...] [--unsigned] [--repair none|replay|release]\n"
     "ID --repair release [--to product|redis] [--user USER] [--yes]",
     "hold Redis, MySQL and journals against each other, and repair",
     "In units: limit = remaining + orders + unread + pending + dead letters + released.\n"
@@ -426,9 +445,12 @@ const ctl_verb_t  ctl_reconcile_verb = {
     "in flight is never acted on.  Exit 1 when something is wrong, or still wrong\n"
     "after a repair.\n"
     "\n"
-    "      --journal FILE   lines of accepted purchases; more files may follow\n"
+    "      --journal FILE   a node's seckill_journal; more files may follow.  Also .gz, and\n"
+    "                       - for standard input.  Exit 5 when a line is not believed, 2\n"
+    "                       when a file is no journal\n"
+    "      --unsigned       list lines of version 0.1.0, which nobody signed; never replayed\n"
     "      --repair replay  queue buyers without an order again, and mend results and\n"
-    "                       membership where MySQL is sure\n"
+    "                       membership where MySQL is sure; \"maybe\" only with --user\n"
     "      --repair release give up buyers without an order and dead letters: they hear\n"
     "                       that they failed, their units are given back, each once\n"
     "      --to product     ... to products.stock (default)\n"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ctl_reconcile.h"
+#include "ctl_text.h"
 
 
 int
@@ -92,7 +93,7 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
     };
 
     printf("activity %" PRIu64 ": %s, epoch %" PRIu64 "\n", books->activity,
-           books->live.exists ? books->live.state : "Redis has no facts of it",
+           books->live.exists ? ctl_shown(books->live.state) : "Redis has no facts of it",
            books->live.epoch);
 
     for (i = 0; books->live.exists && i < sizeof(terms) / sizeof(terms[0]); i++) {
@@ -130,6 +131,13 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
 
     ctl_reconcile_print_sums(&books->sums);
 
+    for (i = 0; i < books->nolds; i++) {
+        printf("  unsigned: user %" PRIu64 ", %" PRIu64 " units, epoch %" PRIu64 " seq %" PRIu64
+               ", order_no %s: anybody may have written this line\n", books->olds[i].user,
+               books->olds[i].quantity, books->olds[i].epoch, books->olds[i].seq,
+               books->olds[i].order_no);
+    }
+
     for (i = 0; i < findings->n; i++) {
         finding = &findings->all[i];
 
@@ -145,7 +153,7 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
                    finding->epoch, finding->seq);
         }
 
-        printf("%s%s%s%s\n", finding->note[0] ? ", " : "", finding->note,
+        printf("%s%s%s%s\n", finding->note[0] ? ", " : "", ctl_shown(finding->note),
                finding->done[0] ? " -> " : "", finding->done);
     }
 }

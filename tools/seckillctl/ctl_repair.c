@@ -9,11 +9,13 @@
 
 #include "ctl_ledger.h"
 #include "ctl_repair.h"
+#include "ctl_replay_check.h"
 #include "sk_order_no.h"
 #include "sk_purchase.h"
 #include "sk_result.h"
 
-#define CTL_REPLAY_ARGS  9              /* of one purchase in lua/replay.lua */
+#define CTL_REPLAY_HEAD  4              /* arguments of lua/replay.lua */
+#define CTL_REPLAY_ARGS  9              /* ... and of one purchase */
 
 
 static int
@@ -24,7 +26,7 @@ ctl_repair_wants(const ctl_repair_t *repair, const ctl_finding_t *finding)
 
 
 static int
-ctl_mend_member(ctl_t *ctl, const ctl_repair_t *repair, uint64_t user)
+ctl_mend_member(ctl_t *ctl, ctl_repair_t *repair, uint64_t user)
 {
     int          rc;
     char         key[SK_KEY_MAX + 1];
@@ -35,6 +37,7 @@ ctl_mend_member(ctl_t *ctl, const ctl_repair_t *repair, uint64_t user)
     rc = ctl_redis(ctl, &reply, "SADD %s %" PRIu64, key, user);
 
     if (rc == CTL_FINE) {
+        repair->members += ctl_reply_u64(reply);
         freeReplyObject(reply);
     }
 
@@ -165,7 +168,7 @@ ctl_replay_taken(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *fi
 }
 
 
-/* request_id and ext of the entry, when it is still there */
+/* request_id and ext, of the line or of the entry when it is still there */
 static int
 ctl_replay_entry(ctl_t *ctl, const ctl_repair_t *repair, const ctl_trace_t *trace,
     sk_message_t *message)
@@ -177,7 +180,15 @@ ctl_replay_entry(ctl_t *ctl, const ctl_repair_t *repair, const ctl_trace_t *trac
     memset(message, 0, sizeof(*message));
     strcpy(message->request_id, "replay");
 
-    if (trace == NULL || trace->kind == CTL_JOURNAL) {
+    if (trace && trace->words) {
+        /* a line of a journal: both were proved when it was read */
+        snprintf(message->request_id, sizeof(message->request_id), "%s", trace->words);
+        snprintf(message->ext, sizeof(message->ext), "%s",
+                 trace->words + strlen(trace->words) + 1);
+        return CTL_FINE;
+    }
+
+    if (trace == NULL) {
         return CTL_FINE;
     }
 
@@ -199,24 +210,12 @@ ctl_replay_entry(ctl_t *ctl, const ctl_repair_t *repair, const ctl_trace_t *trac
 }
 
 
-/* One purchase; *verdict is lua/replay.lua's digit. */
-static int
-ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *finding,
-    int fresh, char *verdict)
+/* what every call of lua/replay.lua begins with: keys, activity, now_ms, and head */
+static void
+ctl_replay_keys(ctl_t *ctl, const ctl_repair_t *repair, char (*keys)[SK_KEY_MAX + 1],
+    char (*number)[24], char *head)
 {
-    int                 rc;
-    char                keys[4][SK_KEY_MAX + 1], number[7][24], head[SK_ORDER_NO_LEN + 1];
-    redisReply         *reply;
-    sk_message_t        message;
-    sk_order_no_t       no;
-    const ctl_trace_t  *trace;
-
-    trace = finding->trace >= 0 ? &repair->books->traces[finding->trace] : NULL;
-
-    rc = ctl_replay_entry(ctl, repair, trace, &message);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
+    sk_order_no_t  no;
 
     memset(&no, 0, sizeof(no));
     no.accepted_ms = (uint64_t) repair->books->live.now_ms;
@@ -231,6 +230,36 @@ ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *f
 
     snprintf(number[0], sizeof(number[0]), "%" PRIu64, repair->books->activity);
     snprintf(number[1], sizeof(number[1]), "%" PRId64, repair->books->live.now_ms);
+}
+
+
+/* Redis forgot it with its units, or never took it */
+static int
+ctl_replay_vanished(const ctl_finding_t *finding)
+{
+    return finding->kind == CTL_IS_VANISHED || finding->kind == CTL_IS_MAYBE;
+}
+
+
+/* One purchase; *verdict is lua/replay.lua's digit. */
+static int
+ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *finding,
+    int fresh, char *verdict)
+{
+    int                 rc;
+    char                keys[4][SK_KEY_MAX + 1], number[7][24], head[SK_ORDER_NO_LEN + 1];
+    redisReply         *reply;
+    sk_message_t        message;
+    const ctl_trace_t  *trace;
+
+    trace = finding->trace >= 0 ? &repair->books->traces[finding->trace] : NULL;
+
+    rc = ctl_replay_entry(ctl, repair, trace, &message);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    ctl_replay_keys(ctl, repair, keys, number, head);
     snprintf(number[2], sizeof(number[2]), "%" PRIu64, finding->user);
     snprintf(number[3], sizeof(number[3]), "%" PRIu64, finding->units);
     snprintf(number[4], sizeof(number[4]), "%" PRIu64, finding->epoch);
@@ -239,10 +268,10 @@ ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *f
 
     rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_REPLAY, 4, (const char *[]) {
                             keys[0], keys[1], keys[2], keys[3], number[0], head, number[1],
-                            number[2], number[3], number[4], number[5],
+                            "0", number[2], number[3], number[4], number[5],
                             trace ? trace->order_no : "", number[6], message.request_id,
-                            message.ext, finding->kind == CTL_IS_VANISHED ? "1" : "0"
-                        }, 3 + CTL_REPLAY_ARGS);
+                            message.ext, ctl_replay_vanished(finding) ? "1" : "0"
+                        }, CTL_REPLAY_HEAD + CTL_REPLAY_ARGS);
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -256,6 +285,36 @@ ctl_replay_script(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *f
     freeReplyObject(reply);
 
     return rc;
+}
+
+
+int
+ctl_repair_told(ctl_t *ctl, const ctl_repair_t *repair)
+{
+    int          rc;
+    char         keys[4][SK_KEY_MAX + 1], number[2][24], head[SK_ORDER_NO_LEN + 1];
+    redisReply  *reply;
+
+    if (repair->members == 0 && repair->queued == 0) {
+        return CTL_FINE;
+    }
+
+    ctl_replay_keys(ctl, repair, keys, number, head);
+
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_REPLAY, 4, (const char *[]) {
+                            keys[0], keys[1], keys[2], keys[3], number[0], head, number[1], "1"
+                        }, CTL_REPLAY_HEAD);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (reply->type != REDIS_REPLY_STRING) {
+        rc = ctl_redis_refused(ctl, reply);
+    }
+
+    freeReplyObject(reply);
+
+    return rc == CTL_FINE ? ctl_nodes_tell(ctl) : rc;
 }
 
 
@@ -283,8 +342,9 @@ ctl_replay_log(ctl_t *ctl, const ctl_repair_t *repair, const ctl_finding_t *find
 static int
 ctl_replay_one(ctl_t *ctl, ctl_repair_t *repair, ctl_finding_t *finding)
 {
-    int   rc, taken;
-    char  verdict = '\0';
+    int          rc, taken;
+    char         verdict = '\0';
+    const char  *why;
 
     if (finding->units == 0) {
         finding->done = "not queued: how many units is not known, give the journals";
@@ -294,7 +354,18 @@ ctl_replay_one(ctl_t *ctl, ctl_repair_t *repair, ctl_finding_t *finding)
 
     taken = 0;
 
-    if (finding->trace >= 0) {
+    rc = ctl_replay_check(ctl, repair, finding, &taken, &why);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (why) {
+        finding->done = why;
+        repair->left++;
+        return CTL_FINE;
+    }
+
+    if (finding->trace >= 0 && !taken) {
         rc = ctl_replay_taken(ctl, repair, finding, &taken);
         if (rc != CTL_FINE) {
             return rc;
@@ -324,7 +395,8 @@ ctl_replay_one(ctl_t *ctl, ctl_repair_t *repair, ctl_finding_t *finding)
 
     } else {
         finding->done = verdict == '3' ? "not queued: no units are left"
-                                       : "not queued: has bought again meanwhile";
+                        : verdict == '4' ? "not queued: Redis can't add to the stream"
+                                         : "not queued: has bought again meanwhile";
         repair->left++;
     }
 
@@ -342,7 +414,8 @@ ctl_repair_replay(ctl_t *ctl, ctl_repair_t *repair)
     for (i = 0; i < repair->findings->n; i++) {
         finding = &repair->findings->all[i];
 
-        if ((finding->kind != CTL_IS_LOST && finding->kind != CTL_IS_VANISHED)
+        if ((finding->kind != CTL_IS_LOST && finding->kind != CTL_IS_VANISHED
+             && (finding->kind != CTL_IS_MAYBE || repair->user == 0))
             || !ctl_repair_wants(repair, finding))
         {
             continue;

@@ -22,6 +22,7 @@ typedef struct {
     ctl_target_e        target;
 
     /* what was done */
+    uint64_t            members;        /* put back into order_users */
     uint64_t            mended;
     uint64_t            queued;
     uint64_t            released;       /* users */
@@ -34,6 +35,9 @@ typedef struct {
 
 /* Membership and results, where MySQL is sure. */
 int ctl_repair_mend(ctl_t *ctl, ctl_repair_t *repair);
+
+/* Once, after all of it: nodes load the buyers again, when some were put back. */
+int ctl_repair_told(ctl_t *ctl, const ctl_repair_t *repair);
 
 /* Buyers without an order, back into the queue. */
 int ctl_repair_replay(ctl_t *ctl, ctl_repair_t *repair);

@@ -292,11 +292,6 @@ static void
 ctl_restore_print(const ctl_restore_t *restore, const ctl_restore_options_t *options,
     const ctl_books_t *books, const ctl_findings_t *findings)
 {
-    char                  when[CTL_TIME_MAX];
-    size_t                i, n;
-    const ctl_trace_t    *trace;
-    const ctl_finding_t  *finding;
-
     printf("activity %" PRIu64 ": restored, epoch %" PRIu64 ", %s\n", restore->activity,
            restore->epoch, restore->state);
     printf("  buyers   %" PRIu64 "\n", restore->buyers);
@@ -308,35 +303,15 @@ ctl_restore_print(const ctl_restore_t *restore, const ctl_restore_options_t *opt
         return;
     }
 
-    n = 0;
-
-    for (i = 0; i < findings->n; i++) {
-        finding = &findings->all[i];
-
-        if (finding->kind != CTL_IS_VANISHED || finding->trace < 0) {
-            continue;
-        }
-
-        trace = &books->traces[finding->trace];
-        ctl_time_utc(when, (int64_t) trace->accepted_ms);
-        printf("  lost     user %" PRIu64 ", %" PRIu64 " units, epoch %" PRIu64 " seq %" PRIu64
-               ", order_no %s, accepted %s\n", finding->user, finding->units, finding->epoch,
-               finding->seq, trace->order_no, when);
-        n++;
-    }
-
-    printf("  lost     %zu accepted purchases\n", n);
+    ctl_lost_print(books, findings, &options->journals);
 }
 
 
 static int
-ctl_restore_json(ctl_t *ctl, const ctl_restore_t *restore, const ctl_books_t *books,
-    const ctl_findings_t *findings)
+ctl_restore_json(ctl_t *ctl, const ctl_restore_t *restore, const ctl_restore_options_t *options,
+    const ctl_books_t *books, const ctl_findings_t *findings)
 {
-    size_t                i;
-    ctl_json_t            json;
-    const ctl_trace_t    *trace;
-    const ctl_finding_t  *finding;
+    ctl_json_t  json;
 
     ctl_json_begin(ctl, &json);
     ctl_json_map(&json, NULL);
@@ -347,27 +322,7 @@ ctl_restore_json(ctl_t *ctl, const ctl_restore_t *restore, const ctl_books_t *bo
     ctl_json_count(&json, "buyers", restore->buyers);
     ctl_json_count(&json, "stock", (uint64_t) restore->stock);
     ctl_json_count(&json, "stock_limit", restore->books.row.stock_limit);
-    ctl_json_array(&json, "lost");
-
-    for (i = 0; i < findings->n; i++) {
-        finding = &findings->all[i];
-
-        if (finding->kind != CTL_IS_VANISHED || finding->trace < 0) {
-            continue;
-        }
-
-        trace = &books->traces[finding->trace];
-        ctl_json_map(&json, NULL);
-        ctl_json_id(&json, "user", finding->user);
-        ctl_json_count(&json, "units", finding->units);
-        ctl_json_count(&json, "epoch", finding->epoch);
-        ctl_json_count(&json, "seq", finding->seq);
-        ctl_json_text(&json, "order_no", trace->order_no);
-        ctl_json_count(&json, "accepted_ms", trace->accepted_ms);
-        ctl_json_map_end(&json);
-    }
-
-    ctl_json_array_end(&json);
+    ctl_lost_json(books, findings, &options->journals, &json);
     ctl_json_map_end(&json);
 
     return ctl_json_end(&json) == 0 ? CTL_FINE : CTL_PARTLY;
@@ -399,7 +354,7 @@ ctl_restore_locked(ctl_t *ctl, const ctl_restore_options_t *options, uint64_t ac
         rc = ctl_restore_vanished(ctl, options, activity, &books, &findings);
 
         if (ctl->json) {
-            rc = ctl_restore_json(ctl, &restore, &books, &findings) == CTL_FINE ? rc
+            rc = ctl_restore_json(ctl, &restore, options, &books, &findings) == CTL_FINE ? rc
                                                                                : CTL_PARTLY;
         } else {
             ctl_restore_print(&restore, options, &books, &findings);
@@ -421,10 +376,11 @@ ctl_restore_run(ctl_t *ctl, int argc, char **argv)
     uint64_t                activity;
     ctl_restore_options_t   restore;
 
-    enum { CTL_OPT_YES = CTL_OPT, CTL_OPT_JOURNAL };
+    enum { CTL_OPT_YES = CTL_OPT, CTL_OPT_JOURNAL, CTL_OPT_UNSIGNED };
 
     static const struct option  options[] = {
         { "journal", required_argument, NULL, CTL_OPT_JOURNAL },
+        { "unsigned", no_argument,      NULL, CTL_OPT_UNSIGNED },
         { "yes",     no_argument,       NULL, CTL_OPT_YES },
         CTL_OPTIONS
     };
@@ -439,8 +395,11 @@ ctl_restore_run(ctl_t *ctl, int argc, char **argv)
         if (opt == CTL_OPT_YES) {
             restore.yes = 1;
 
-        } else if (restore.journals.n < CTL_JOURNALS_MAX) {
-            restore.journals.files[restore.journals.n++] = optarg;
+        } else if (opt == CTL_OPT_UNSIGNED) {
+            restore.journals.unsigned_too = 1;
+
+        } else if (ctl_journals_add(ctl, &restore.journals, optarg) != CTL_FINE) {
+            return CTL_USAGE;
         }
     }
 
@@ -453,11 +412,9 @@ ctl_restore_run(ctl_t *ctl, int argc, char **argv)
     }
 
     while (++optind < argc) {
-        if (restore.journals.n == CTL_JOURNALS_MAX) {
-            return ctl_usage(ctl, "more than %d journals", CTL_JOURNALS_MAX);
+        if (ctl_journals_add(ctl, &restore.journals, argv[optind]) != CTL_FINE) {
+            return CTL_USAGE;
         }
-
-        restore.journals.files[restore.journals.n++] = argv[optind];
     }
 
     if ((rc = ctl_open_mysql(ctl)) != CTL_FINE
@@ -467,20 +424,33 @@ ctl_restore_run(ctl_t *ctl, int argc, char **argv)
         return rc;
     }
 
-    return ctl_restore_locked(ctl, &restore, activity);
+    /* what is no journal is found before anything is done */
+    rc = ctl_journals_check(ctl, &restore.journals);
+
+    if (rc == CTL_FINE) {
+        rc = ctl_restore_locked(ctl, &restore, activity);
+    }
+
+    rc = ctl_journals_code(&restore.journals, rc);
+    ctl_journals_free(&restore.journals);
+
+    return rc;
 }
 
 
 const ctl_verb_t  ctl_restore_verb = {
     "restore",
-    "ID [--journal FILE...] [--yes]",
+    "ID [--journal FILE...] [--unsigned] [--yes]",
     "rebuild a sale in Redis from MySQL after Redis lost data",
     "Writes facts, remaining units, buyers and results, and begins a new epoch.\n"
     "Refused (exit 4), with nothing changed, while purchases are unread or pending, when\n"
     "the units don't add up, and for a sale that is open with nothing missing.  Journals tell which accepted purchases are lost; \"reconcile\"\n"
     "with the same journals queues them again or gives them up.\n"
     "\n"
-    "      --journal FILE  lines of accepted purchases; more files may follow\n"
+    "      --journal FILE  a node's seckill_journal; more files may follow.  Also .gz, and\n"
+    "                      - for standard input.  Exit 5 when a line is not believed, 2\n"
+    "                      (before anything is done) when a file is no journal\n"
+    "      --unsigned      list lines of version 0.1.0, which nobody signed\n"
     "      --yes           do not ask\n",
     ctl_restore_run
 };

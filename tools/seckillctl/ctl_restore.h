@@ -5,7 +5,7 @@
 #ifndef _CTL_RESTORE_H_INCLUDED_
 #define _CTL_RESTORE_H_INCLUDED_
 
-#include "ctl_books.h"
+#include "ctl_findings.h"
 #include "skb_terms.h"
 
 #define CTL_MARK_MAX  256
@@ -39,5 +39,12 @@ int ctl_restore_clear(ctl_t *ctl, ctl_restore_t *restore);
 
 /* Writes everything; the facts come last, and with them the sale opens. */
 int ctl_restore_write(ctl_t *ctl, ctl_restore_t *restore);
+
+/* ctl_restore_lost.c: what the journals say of what can't be brought back. */
+void ctl_lost_print(const ctl_books_t *books, const ctl_findings_t *findings,
+    const ctl_journals_t *journals);
+void ctl_lost_json(const ctl_books_t *books, const ctl_findings_t *findings,
+    const ctl_journals_t *journals, ctl_json_t *json);
+void ctl_lost_json_olds(const ctl_books_t *books, ctl_json_t *json);
 
 #endif /* _CTL_RESTORE_H_INCLUDED_ */

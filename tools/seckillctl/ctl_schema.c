@@ -18,6 +18,7 @@
 #include "ctl_json.h"
 #include "ctl_schema_fill.h"
 #include "ctl_sqlfile.h"
+#include "ctl_text.h"
 #include "skb_schema.h"
 #include "skb_redis.h"
 #include "skb_token_key.h"
@@ -224,7 +225,7 @@ ctl_schema_tell(void *data, const char *wrong)
     if (schema->json) {
         ctl_json_text(schema->json, NULL, wrong);
     } else {
-        printf("wrong: %s\n", wrong);
+        printf("wrong: %s\n", ctl_shown(wrong));
     }
 }
 

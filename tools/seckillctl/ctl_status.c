@@ -13,6 +13,7 @@
 #include "ctl_json.h"
 #include "ctl_sale.h"
 #include "ctl_terms.h"
+#include "ctl_text.h"
 #include "sk_id.h"
 
 typedef struct {
@@ -133,7 +134,7 @@ ctl_print_limit(const ctl_limit_t *own, const ctl_limit_t *all)
     char  text[CTL_LIMIT_TEXT];
 
     ctl_limit_text(text, own->rate[0] ? own : all);
-    printf("  %-12s %s%s\n", "user limit", text,
+    printf("  %-12s %s%s\n", "user limit", ctl_shown(text),
            own->rate[0] ? ", its own" : all->rate[0] ? ", that of all" : " in nginx");
 }
 
@@ -146,7 +147,7 @@ ctl_status_print(const ctl_control_t *control, const ctl_view_t *view)
 
     live = &view->live;
 
-    printf("activity %" PRIu64 ": %s\n", live->activity, ctl_live_phase(live));
+    printf("activity %" PRIu64 ": %s\n", live->activity, ctl_shown(ctl_live_phase(live)));
 
     if (control->closed) {
         printf("  %-12s closed for all sales\n", "entry");
@@ -154,7 +155,7 @@ ctl_status_print(const ctl_control_t *control, const ctl_view_t *view)
 
     if (live->exists) {
         printf("  %-12s %" PRIu64 " at %s, at most %" PRIu64 " each%s\n", "product",
-               live->product_id, live->price, live->max_quantity,
+               live->product_id, ctl_shown(live->price), live->max_quantity,
                live->by_registration ? ", registered users only" : "");
 
         ctl_time_utc(utc, live->start_ms);

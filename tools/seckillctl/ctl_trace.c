@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl_trace.h"
+#include "ctl_text.h"
 #include "sk_id.h"
 
 #define CTL_SCAN         100000         /* entries of a stream, unless --scan */
@@ -31,7 +32,7 @@ ctl_story_tell(ctl_story_t *story, const char *where, const char *fmt, ...)
     va_end(args);
 
     if (!story->ctl->json) {
-        printf("  %-12s %s\n", where, text);
+        printf("  %-12s %s\n", where, ctl_shown(text));
         return;
     }
 

@@ -17,6 +17,7 @@
 
 #include "ctl.h"
 #include "ctl_json.h"
+#include "ctl_text.h"
 
 
 static void
@@ -82,14 +83,14 @@ ctl_getopt(ctl_t *ctl, int argc, char **argv, const struct option *options)
 int
 ctl_usage(const ctl_t *ctl, const char *fmt, ...)
 {
+    char     message[CTL_MESSAGE_MAX];
     va_list  args;
 
     if (fmt) {
-        fputs("seckillctl: ", stderr);
         va_start(args, fmt);
-        vfprintf(stderr, fmt, args);
+        vsnprintf(message, sizeof(message), fmt, args);
         va_end(args);
-        fputc('\n', stderr);
+        fprintf(stderr, "seckillctl: %s\n", ctl_shown(message));
     }
 
     fprintf(stderr, "try \"seckillctl %s%s--help\"\n", ctl->verb ? ctl->verb->name : "",
@@ -109,7 +110,7 @@ ctl_fail(ctl_t *ctl, ctl_exit_e code, const char *fmt, ...)
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
 
-    fprintf(stderr, "seckillctl: %s\n", message);
+    fprintf(stderr, "seckillctl: %s\n", ctl_shown(message));
 
     if (ctl->failed == CTL_FINE) {
         ctl->failed = (int) code;
@@ -123,13 +124,13 @@ ctl_fail(ctl_t *ctl, ctl_exit_e code, const char *fmt, ...)
 void
 ctl_warn(const char *fmt, ...)
 {
+    char     message[2 * CTL_MESSAGE_MAX];
     va_list  args;
 
-    fputs("seckillctl: warning: ", stderr);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    fputc('\n', stderr);
+    fprintf(stderr, "seckillctl: warning: %s\n", ctl_shown(message));
 }
 
 

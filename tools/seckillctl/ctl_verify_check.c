@@ -10,6 +10,7 @@
 
 #include "ctl_json.h"
 #include "ctl_verify.h"
+#include "ctl_text.h"
 
 #define CTL_NAMES_MAX  5                /* users named in a note */
 
@@ -337,7 +338,7 @@ ctl_verify_table(const ctl_verify_t *verify)
 
     for (i = 0; i < verify->nchecks; i++) {
         printf("  %-8s %-44s %s\n", ctl_check_words[verify->checks[i].result],
-               verify->checks[i].name, verify->checks[i].note);
+               verify->checks[i].name, ctl_shown(verify->checks[i].note));
     }
 }
 
