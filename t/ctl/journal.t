@@ -291,11 +291,11 @@ sub append {
 # --- through nginx
 
 sub node {
-    my ($name) = @_;
+    my ($name, $refresh) = @_;
 
     my $journal = $t->dir . "/$name.journal";
     my $node = $t->nginx(redis => $c->{redis}, key_file => $key, journal => $journal, location => 'seckill on;',
-        http => 'seckill_limit off; seckill_redis_timeout 400ms; seckill_refresh 200ms;');
+        http => 'seckill_limit off; seckill_redis_timeout 400ms; seckill_refresh ' . ($refresh // '200ms') . ';');
     $t->wait_for(sub { -s $journal }, 5, 'the journal');
     return ($node, $journal);
 }
@@ -341,7 +341,7 @@ sub request {
 
 # F-A4: a client that left, and an answer that never came; then Redis loses both (journal-holes.t)
 {
-    my ($node, $journal) = node('holes');
+    my ($node, $journal) = node('holes', '20s');
     my $id = $c->sale;
     is(scalar raw($node, request("/seckill/$id", 1)), 0, 'user 1 buys');
     $c->drain($id);

@@ -119,11 +119,12 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
     }
 
     if (books->promise.state == CTL_TERMS_EDITED) {
-        printf("  its row was edited: %s; buyers get what was promised\n", books->promise.edits);
+        printf("  its row was edited: %s; buyers get what was promised\n",
+               ctl_shown(books->promise.edits));
 
     } else if (books->promise.state == CTL_TERMS_SHOWN) {
         printf("  Redis shows something else than its terms: %s; orders are by the first\n",
-               books->promise.edits);
+               ctl_shown(books->promise.edits));
 
     } else if (books->promise.state == CTL_TERMS_MISSING) {
         puts("  it has no terms, orders wait: run \"schema apply\", or \"preheat\"");

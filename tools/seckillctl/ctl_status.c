@@ -182,10 +182,12 @@ ctl_status_print(const ctl_control_t *control, const ctl_view_t *view)
     ctl_print_known("ordered", view->units);
 
     if (view->promise.state == CTL_TERMS_EDITED) {
-        printf("  %-12s %s; buyers get what was promised\n", "edited", view->promise.edits);
+        printf("  %-12s %s; buyers get what was promised\n", "edited",
+               ctl_shown(view->promise.edits));
 
     } else if (view->promise.state == CTL_TERMS_SHOWN) {
-        printf("  %-12s in Redis: %s; orders are by the first\n", "edited", view->promise.edits);
+        printf("  %-12s in Redis: %s; orders are by the first\n", "edited",
+               ctl_shown(view->promise.edits));
 
     } else if (view->promise.state == CTL_TERMS_MISSING) {
         printf("  %-12s missing, orders wait: seckillctl schema apply, or preheat\n", "terms");
