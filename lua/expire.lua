@@ -1,19 +1,25 @@
--- Give the keys of a settled sale their expiry.
+-- Give the keys of a settled sale their expiry: the facts go last, as they tell for
+-- longer that it is over.
 --
 -- KEYS[1] activity, hash   KEYS[2..] other keys of the sale, of any type
--- ARGV[1] expire_ms, when they go
+-- ARGV[1] expire_ms, when KEYS[2..] go   ARGV[2] when the facts go, not before them
 --
--- Returns how many of KEYS[2..] are there; KEYS[1] gets the expiry too, last.
+-- Returns how many of KEYS[2..] are there; KEYS[1] gets its expiry last.
 -- Called again it changes nothing.
 --
 -- Errors: "SECKILL ..." for bad arguments and a sale that is not settled, and
 -- Redis' own.
 
 local call = redis.call
-local facts, expire_ms = KEYS[1], ARGV[1]
+local facts, expire_ms, facts_ms = KEYS[1], ARGV[1], ARGV[2]
 
-if #KEYS < 1 or #ARGV ~= 1 or not string.find(expire_ms, "^[1-9]%d*$") or #expire_ms > 15 then
-  return redis.error_reply("SECKILL expire takes keys and a time")
+local function is_time(text)
+  return text and string.find(text, "^[1-9]%d*$") and #text <= 15
+end
+
+if #KEYS < 1 or #ARGV ~= 2 or not (is_time(expire_ms) and is_time(facts_ms))
+   or tonumber(facts_ms) < tonumber(expire_ms) then
+  return redis.error_reply("SECKILL expire takes keys and two times")
 end
 
 if call("HGET", facts, "state") ~= "settled" then
@@ -24,6 +30,6 @@ local there = 0
 for i = 2, #KEYS do
   there = there + call("PEXPIREAT", KEYS[i], expire_ms)
 end
-call("PEXPIREAT", facts, expire_ms)
+call("PEXPIREAT", facts, facts_ms)
 
 return there

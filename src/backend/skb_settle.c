@@ -14,11 +14,13 @@
 
 #include "sk_key.h"
 #include "sk_scripts.h"
+#include "skb_control.h"
 #include "skb_ledger.h"
 #include "skb_redis.h"
 #include "skb_settle.h"
 
 #define SKB_KEEP_MS      ((uint64_t) 24 * 3600 * 1000)  /* keys stay for this after the settle */
+#define SKB_FACTS_MS     ((uint64_t) 30 * 24 * 3600 * 1000)     /* the facts say that it is over */
 #define SKB_SPREAD_MS    300000                 /* plus less than this, not all at once */
 #define SKB_PAGE         "1000"                 /* buyers of one SSCAN */
 #define SKB_STATEMENT    1024
@@ -30,6 +32,7 @@ typedef struct {
     const char          *actor;
     uint64_t             activity;
     uint64_t             now_ms;        /* Redis' time */
+    uint64_t             buyers;        /* in Redis */
     skb_settle_t        *out;
 
     /* the row */
@@ -308,11 +311,11 @@ skb_settle_key(skb_settling_t *s, char *buf, sk_key_e key, uint64_t user)
 }
 
 
-/* { status, rev, expire_ms } of lua/close_out.lua */
+/* { status, rev, expire_ms, buyers } of lua/close_out.lua; how is "look" or "close" */
 static skb_settle_e
-skb_settle_close(skb_settling_t *s, char *status, size_t size)
+skb_settle_close(skb_settling_t *s, const char *how, char *status, size_t size)
 {
-    char          keys[3][SK_KEY_MAX + 1], number[3][24];
+    char          keys[4][SK_KEY_MAX + 1], number[3][24];
     uint16_t      random;
     redisReply   *reply;
     skb_settle_e  rc;
@@ -328,23 +331,63 @@ skb_settle_close(skb_settling_t *s, char *status, size_t size)
     skb_settle_key(s, keys[0], SK_KEY_ACTIVITY, 0);
     skb_settle_key(s, keys[1], SK_KEY_ORDERS, 0);
     skb_settle_key(s, keys[2], SK_KEY_DEAD, 0);
+    skb_settle_key(s, keys[3], SK_KEY_BUYERS, 0);
 
-    reply = skb_redis_script(s->redis, SK_SCRIPT_CLOSE_OUT, 3, 6, (const char *[]) {
-                                 keys[0], keys[1], keys[2], number[0], number[1], number[2]
+    reply = skb_redis_script(s->redis, SK_SCRIPT_CLOSE_OUT, 4, 8, (const char *[]) {
+                                 keys[0], keys[1], keys[2], keys[3], number[0], number[1],
+                                 number[2], how
                              }, NULL);
 
-    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 3) {
+    if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->type != REDIS_REPLY_ARRAY
+        || reply->elements != 4 || reply->element[0]->type != REDIS_REPLY_STRING)
+    {
         rc = skb_settle_redis_failed(s, reply);
 
     } else {
         snprintf(status, size, "%s", reply->element[0]->str);
         s->out->expire_ms = (uint64_t) reply->element[2]->integer;
+        s->buyers = (uint64_t) reply->element[3]->integer;
         rc = SKB_SETTLE_DONE;
     }
 
     freeReplyObject(reply);
 
     return rc;
+}
+
+
+/*
+ * Buyers of whom MySQL knows nothing: purchases that were lost on their way, or whose
+ * entries somebody deleted.  Settled, nobody would look for them any more.
+ */
+static skb_settle_e
+skb_settle_buyers(skb_settling_t *s)
+{
+    uint64_t      known;
+    MYSQL_ROW     column;
+    MYSQL_RES    *res;
+    skb_settle_e  rc;
+
+    rc = skb_settle_sql(s, &res, "SELECT (SELECT COUNT(*) FROM seckill_orders WHERE activity_id = %"
+                        PRIu64 ") + (SELECT COUNT(*) FROM seckill_records r WHERE r.activity_id = %"
+                        PRIu64 " AND r.status = 2 AND NOT EXISTS (SELECT 1 FROM seckill_orders o "
+                        "WHERE o.activity_id = r.activity_id AND o.user_id = r.user_id))",
+                        s->activity, s->activity);
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    column = mysql_fetch_row(res);
+    known = column ? skb_settle_column(column[0]) : 0;
+    mysql_free_result(res);
+
+    if (s->buyers > known) {
+        s->out->missing = s->buyers - known;
+        s->out->why = "missing";
+        return SKB_SETTLE_WAIT;
+    }
+
+    return SKB_SETTLE_DONE;
 }
 
 
@@ -413,8 +456,8 @@ skb_settle_expire_results(skb_settling_t *s)
 static skb_settle_e
 skb_settle_expire(skb_settling_t *s)
 {
-    char          keys[7][SK_KEY_MAX + 1], when[24];
-    const char   *argv[8];
+    char          keys[7][SK_KEY_MAX + 1], when[24], facts[24];
+    const char   *argv[9];
     redisReply   *reply;
     skb_settle_e  rc;
 
@@ -434,9 +477,11 @@ skb_settle_expire(skb_settling_t *s)
     }
 
     snprintf(when, sizeof(when), "%" PRIu64, s->out->expire_ms);
+    snprintf(facts, sizeof(facts), "%" PRIu64, s->out->expire_ms - SKB_KEEP_MS + SKB_FACTS_MS);
     argv[7] = when;
+    argv[8] = facts;
 
-    reply = skb_redis_script(s->redis, SK_SCRIPT_EXPIRE, 7, 8, argv, NULL);
+    reply = skb_redis_script(s->redis, SK_SCRIPT_EXPIRE, 7, 9, argv, NULL);
     rc = skb_redis_class(reply) == SKB_REDIS_FINE ? SKB_SETTLE_DONE
                                                   : skb_settle_redis_failed(s, reply);
     freeReplyObject(reply);
@@ -445,19 +490,34 @@ skb_settle_expire(skb_settling_t *s)
 }
 
 
-/* A command on a key of no activity. */
+/* It is read and watched no more. */
 static skb_settle_e
-skb_settle_global(skb_settling_t *s, const char *command, const char *name, const char *args)
+skb_settle_leave(skb_settling_t *s)
 {
     char          key[SK_KEY_MAX + 1];
     redisReply   *reply;
     const char   *prefix = s->config->redis.prefix;
     skb_settle_e  rc;
 
-    key[sk_key_global(key, prefix, strlen(prefix), name, strlen(name))] = '\0';
+    key[sk_key_global(key, prefix, strlen(prefix), "activities", strlen("activities"))] = '\0';
 
-    reply = args ? redisCommand(s->redis, "%s %s %s 1", command, key, args)
-                 : redisCommand(s->redis, "%s %s %" PRIu64, command, key, s->activity);
+    reply = redisCommand(s->redis, "SREM %s %" PRIu64, key, s->activity);
+    rc = skb_redis_class(reply) == SKB_REDIS_FINE ? SKB_SETTLE_DONE
+                                                  : skb_settle_redis_failed(s, reply);
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+/* The nodes drop what they remember. */
+static skb_settle_e
+skb_settle_nodes(skb_settling_t *s)
+{
+    redisReply   *reply;
+    skb_settle_e  rc;
+
+    reply = skb_control_raise(s->redis, s->config, 0);
     rc = skb_redis_class(reply) == SKB_REDIS_FINE ? SKB_SETTLE_DONE
                                                   : skb_settle_redis_failed(s, reply);
     freeReplyObject(reply);
@@ -500,7 +560,7 @@ skb_settle_missing(skb_settling_t *s)
                                  "or it was never preheated");
     }
 
-    rc = skb_settle_global(s, "SREM", "activities", NULL);
+    rc = skb_settle_leave(s);
 
     return rc == SKB_SETTLE_DONE ? SKB_SETTLE_ALREADY : rc;
 }
@@ -533,18 +593,27 @@ skb_settle_status(skb_settling_t *s, const char *status)
 
 skb_settle_e
 skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64_t activity,
-    const char *actor, uint64_t now_ms, skb_settle_t *settle)
+    const char *actor, uint64_t now_ms, int missing_ok, skb_settle_t *settle)
 {
     int             whole = 0;
     char            status[16];
     skb_settle_e    rc, money;
-    skb_settling_t  s = { redis, mysql, config, actor, activity, now_ms, settle, 0, 0, 0, 0, 0, 0 };
+    skb_settling_t  s = { redis, mysql, config, actor, activity, now_ms, 0, settle, 0, 0, 0, 0, 0, 0 };
 
     memset(settle, 0, sizeof(*settle));
 
     if ((rc = skb_settle_row(&s, 0)) != SKB_SETTLE_DONE
-        || (rc = skb_settle_close(&s, status, sizeof(status))) != SKB_SETTLE_DONE
+        || (rc = skb_settle_close(&s, "look", status, sizeof(status))) != SKB_SETTLE_DONE
         || (rc = skb_settle_status(&s, status)) != SKB_SETTLE_DONE)
+    {
+        return rc;
+    }
+
+    /* ended, and nothing on its way: no buyer comes after this look */
+    if (strcmp(status, "ready") == 0
+        && ((!missing_ok && (rc = skb_settle_buyers(&s)) != SKB_SETTLE_DONE)
+            || (rc = skb_settle_close(&s, "close", status, sizeof(status))) != SKB_SETTLE_DONE
+            || (rc = skb_settle_status(&s, status)) != SKB_SETTLE_DONE))
     {
         return rc;
     }
@@ -566,5 +635,5 @@ skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64
     }
 
     /* last: the nodes drop what they remember */
-    return rc == SKB_SETTLE_DONE ? skb_settle_global(&s, "HINCRBY", "control", "rev") : rc;
+    return rc == SKB_SETTLE_DONE ? skb_settle_nodes(&s) : rc;
 }

@@ -23,21 +23,23 @@ typedef enum {
 } skb_settle_e;
 
 typedef struct {
-    const char  *why;                   /* of WAIT: "running" "unread" "pending" "dead" */
+    const char  *why;                   /* of WAIT: "running" "unread" "pending" "dead" "missing" */
+    uint64_t     missing;               /* buyers in Redis of whom MySQL knows nothing */
     uint64_t     sold;                  /* units in orders */
     uint64_t     unsold;                /* units that products.stock got back, now or before */
-    uint64_t     expire_ms;             /* when the keys go, 0: they are gone */
+    uint64_t     expire_ms;             /* when the keys but the facts go, 0: they are gone */
     char         error[256];            /* of REFUSED and the lost ones */
 } skb_settle_t;
 
 /*
  * Settles an activity that has ended by Redis' clock, with nothing unread,
- * pending or dead.  A run that was cut off is finished by the next one, each
+ * pending or dead, and, unless missing_ok, every buyer in Redis with an order or a
+ * tombstone in MySQL.  A run that was cut off is finished by the next one, each
  * step happens once.  actor goes to the ledger.  now_ms is Redis' time, which the
- * caller believes (skb_clock_trust.h): the keys expire a day after it.  Call it
- * outside transactions.
+ * caller believes (skb_clock_trust.h): the keys expire a day after it, the facts
+ * 30 days after it.  Call it outside transactions.
  */
 skb_settle_e skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config,
-    uint64_t activity, const char *actor, uint64_t now_ms, skb_settle_t *settle);
+    uint64_t activity, const char *actor, uint64_t now_ms, int missing_ok, skb_settle_t *settle);
 
 #endif /* _SKB_SETTLE_H_INCLUDED_ */

@@ -32,6 +32,8 @@ SKD_COUNT(SURPLUS,         "seckilld_surplus_buyers_total", "",
           "Sales found with more buyers in Redis than were counted.")
 SKD_COUNT(FORGOTTEN,       "seckilld_forgotten_purchases_total", "",
           "Purchases of a life before a restore that Redis does not know: not written.")
+SKD_COUNT(ABSENT,          "seckilld_settle_waits_total", "",
+          "Sales not settled because buyers in Redis have no order.")
 SKD_COUNT(SETTLED,         "seckilld_settled_sales_total", "", "Sales settled after their end.")
 SKD_COUNT(JUMPS_REDIS,     "seckilld_clock_jumps_total", "{server=\"redis\"}",
           "Times a server's clock was set.")

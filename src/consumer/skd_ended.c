@@ -59,6 +59,31 @@ skd_ended_failed(skd_keeper_t *keeper, skb_settle_e how, const skb_settle_t *set
 }
 
 
+/* What is on its way comes; who is missing is somebody's to look for. */
+static skd_rc_e
+skd_ended_wait(skd_stream_t *stream, const skb_settle_t *settle)
+{
+    skd_care_t  *care = &stream->care;
+
+    if (strcmp(settle->why, "missing") != 0) {
+        return SKD_OK;
+    }
+
+    care->settle_ms = skd_now_ms() + SKD_SETTLE_REFUSED_MS;
+
+    if (care->absent != settle->missing) {
+        care->absent = settle->missing;
+        skd_count(SKD_COUNT_ABSENT, 1);
+        skb_log(SKB_ERROR, "sale is not settled, buyers of it have no order",
+                "activity=%" PRIu64 " buyers=%" PRIu64 " cure=\"seckillctl reconcile %" PRIu64
+                " --repair replay|release\"", stream->activity, settle->missing,
+                stream->activity);
+    }
+
+    return SKD_OK;
+}
+
+
 static skd_rc_e
 skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
 {
@@ -69,7 +94,7 @@ skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
 
     memset(&settle, 0, sizeof(settle));
     how = skb_settle(keeper->reader.redis, keeper->writer.mysql, keeper->config,
-                     stream->activity, "seckilld", keeper->now_ms, &settle);
+                     stream->activity, "seckilld", keeper->now_ms, 0, &settle);
 
     care->settle_ms = skd_now_ms() + SKD_SETTLE_WAIT_MS;
 
@@ -88,7 +113,7 @@ skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
         return SKD_OK;
 
     case SKB_SETTLE_WAIT:
-        return SKD_OK;
+        return skd_ended_wait(stream, &settle);
 
     case SKB_SETTLE_REFUSED:
         care->settle_ms = skd_now_ms() + SKD_SETTLE_REFUSED_MS;
@@ -104,6 +129,37 @@ skd_ended_settle(skd_keeper_t *keeper, skd_stream_t *stream)
     default:
         return skd_ended_failed(keeper, how, &settle);
     }
+}
+
+
+/* Settled, and its keys but the facts are gone: nothing is left to read or watch. */
+static skd_rc_e
+skd_ended_leave(skd_keeper_t *keeper, const skd_stream_t *stream)
+{
+    char         key[SK_KEY_MAX + 1];
+    skd_rc_e     rc = SKD_OK;
+    const char  *prefix = keeper->config->redis.prefix;
+    redisReply  *reply;
+
+    key[sk_key_global(key, prefix, strlen(prefix), "activities", strlen("activities"))] = '\0';
+    reply = redisCommand(keeper->reader.redis, "SREM %s %" PRIu64, key, stream->activity);
+
+    if (skb_redis_class(reply) != SKB_REDIS_FINE) {
+        rc = skd_reader_failed(&keeper->reader, reply);
+    }
+
+    freeReplyObject(reply);
+
+    return rc;
+}
+
+
+static int
+skd_ended_gone(const skd_keeper_t *keeper, const skd_care_t *care)
+{
+    return care->has_row && care->ended && !care->unread && care->has_facts
+           && strcmp(care->state, "settled") == 0 && care->expire_ms > 0
+           && keeper->now_ms > care->expire_ms;
 }
 
 
@@ -123,6 +179,12 @@ skd_keeper_settle(skd_keeper_t *keeper)
 
         if (skd_stopping(keeper->stop)) {
             break;
+        }
+
+        if (skd_ended_gone(keeper, &stream->care)) {
+            rc = skd_ended_leave(keeper, stream);
+            rc = skd_keeper_failed(keeper, SKD_DUTY_SETTLE, stream->activity, rc);
+            continue;
         }
 
         if (skd_ended_due(keeper, &stream->care)

@@ -45,6 +45,7 @@ typedef struct {
     int       surplus;                  /* more buyers than counted: said so */
     int       settled;                  /* nothing is left to do */
     int       refused;                  /* to settle it: said so */
+    uint64_t  absent;                   /* buyers without an order keep it from that: said so */
     int64_t   settle_ms;                /* not before */
     int       released;                 /* cancelled units are on sale again */
 } skd_care_t;

@@ -102,7 +102,22 @@ $c->start;
     $c->t->stop($other);
 }
 
-# the keys are gone: it is not registered any more
+# F-D5: its other keys have expired: the facts go on to say "settled", nothing reads or makes its
+# stream, and it is not registered any more
+{
+    cmp_ok($redis->ttl($c->key(activity => 4)), '>', 29 * 86_400, 'the facts stay for a month');
+    cmp_ok($redis->ttl($c->key(order_users => 4)), '<', 2 * 86_400, '... the rest for a day');
+    $redis->del(map { $c->key($_ => 4) } qw(stock order_users orders));
+    $redis->hset($c->key(activity => 4), expire_ms => int(time * 1000) - 1000);
+    $c->t->wait_for(sub { !$redis->sismember('seckill:activities', 4) }, 6, 'the registry');
+    sleep 1.5;
+    is(fact(4, 'state'), 'settled', 'a settled sale whose keys expired is still said to be settled');
+    is($redis->exists($c->key(orders => 4)), 0, '... its stream is not made again');
+    my $log = $c->t->log_text($c->{daemon});
+    unlike($log, qr/lost data.*activity=4|consumer group created.*activity=4\n.*activity=4 /, '... and no word is said');
+}
+
+# the facts are gone too: nothing is left of it
 {
     $redis->del($c->key(activity => 1));
     $c->t->wait_for(sub { !$redis->sismember('seckill:activities', 1) }, 6, 'the registry');

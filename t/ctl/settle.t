@@ -66,7 +66,9 @@ sub row  { return [ $c->dbh->selectrow_array(
     my @keys = map { $c->key($_, $id) } qw(activity stock order_users orders result:1 result:3);
     for my $key (@keys) {
         my $ttl = $redis->pttl($key);
-        ok($ttl > 86_300_000 && $ttl < 86_400_000 + 310_000, "$key expires in a day ($ttl)");
+        my $days = $key =~ /activity/ ? 30 : 1;
+        ok($ttl > $days * 86_400_000 - 100_000 && $ttl < $days * 86_400_000 + 310_000,
+            "$key expires in days: $days ($ttl)");
     }
     is($redis->ttl('seckill:control'), -1, 'the control hash stays');
 
@@ -152,6 +154,40 @@ sub row  { return [ $c->dbh->selectrow_array(
     is($exit, 4, 'more sold than reserved is refused');
     like($err, qr/more units than the ledger/, '... by name');
     is($c->products_stock($id), 990, '... and moves nothing');
+}
+
+# F-D7: a buyer in Redis of whom MySQL knows nothing
+{
+    my $id = $c->sale;
+    $c->buy($id, 1 .. 3);
+    $c->drain($id);
+    # an entry that somebody deleted: no order, no letter, no word
+    $c->buy($id, 4);
+    $redis->xdel($c->key('orders', $id), ($c->entries($id))[-1]{id});
+    over($id);
+    my $before = $c->everything;
+    my ($exit, undef, $err) = $c->ctl('settle', $id, '--yes');
+    is($exit, 4, 'F-D7: a buyer without an order: refused');
+    like($err, qr/1 buyers of activity $id have no order: "reconcile $id"/, '... and says what to do');
+    is($c->everything, $before, '... and nothing is changed');
+
+    local $c->{conf} = $c->t->conf(redis => $c->{redis}, mysql => $c->{mysql},
+        'consumer.settle_after' => '100ms', 'consumer.clock_trust_start' => '0s');
+    $c->start;
+    $c->t->wait_log($c->{daemon}, qr/level=error msg="sale is not settled, buyers of it have no order" activity=$id buyers=1 cure=/);
+    is(row($id)->[0], 1, '... seckilld waits, with an alarm');
+    $c->halt;
+
+    ($exit, my $out, $err) = $c->ctl('reconcile', $id, '--repair', 'release', '--yes', '--grace', '0s');
+    like($out, qr/1 released \(1 units\), 0 left/, 'released') or diag($out, $err);
+    is(($c->ctl('settle', $id, '--yes'))[0], 0, '... then it is settled');
+
+    my $other = $c->sale;
+    $c->buy($other, 1);
+    $redis->xdel($c->key('orders', $other), ($c->entries($other))[-1]{id});
+    over($other);
+    is(($c->ctl('settle', $other, '--yes'))[0], 4, 'the same again');
+    is(($c->ctl('settle', $other, '--yes', '--missing-ok'))[0], 0, '... or on somebody\'s word');
 }
 
 is(($c->ctl('settle', 999, '--yes'))[0], 4, 'an activity that is nowhere is refused');

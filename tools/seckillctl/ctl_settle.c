@@ -13,13 +13,20 @@
 #include "skb_settle.h"
 
 enum {
-    CTL_OPT_CLOCK_OK = CTL_OPT + 1
+    CTL_OPT_CLOCK_OK = CTL_OPT + 1,
+    CTL_OPT_MISSING_OK
 };
 
 
 static int
 ctl_settle_failed(ctl_t *ctl, uint64_t activity, skb_settle_e how, const skb_settle_t *settle)
 {
+    if (how == SKB_SETTLE_WAIT && strcmp(settle->why, "missing") == 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "%" PRIu64 " buyers of activity %" PRIu64 " have no "
+                        "order: \"reconcile %" PRIu64 "\" names them; or --missing-ok",
+                        settle->missing, activity, activity);
+    }
+
     if (how == SKB_SETTLE_WAIT) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " cannot be settled yet: %s",
                         activity, strcmp(settle->why, "running") == 0 ? "it has not ended"
@@ -103,7 +110,7 @@ ctl_settle_clocks(ctl_t *ctl, int clock_ok, uint64_t *now_ms)
 static int
 ctl_settle_run(ctl_t *ctl, int argc, char **argv)
 {
-    int           opt, rc, yes, clock_ok;
+    int           opt, rc, yes, clock_ok, missing_ok;
     char          actor[CTL_ACTOR_MAX];
     uint64_t      activity, now_ms;
     skb_settle_e  how;
@@ -112,11 +119,13 @@ ctl_settle_run(ctl_t *ctl, int argc, char **argv)
     static const struct option  options[] = {
         { "yes",      no_argument, NULL, CTL_OPT },
         { "clock-ok", no_argument, NULL, CTL_OPT_CLOCK_OK },
+        { "missing-ok", no_argument, NULL, CTL_OPT_MISSING_OK },
         CTL_OPTIONS
     };
 
     yes = 0;
     clock_ok = 0;
+    missing_ok = 0;
 
     while ((opt = ctl_getopt(ctl, argc, argv, options)) != -1) {
         if (opt == '?') {
@@ -125,6 +134,8 @@ ctl_settle_run(ctl_t *ctl, int argc, char **argv)
 
         if (opt == CTL_OPT_CLOCK_OK) {
             clock_ok = 1;
+        } else if (opt == CTL_OPT_MISSING_OK) {
+            missing_ok = 1;
         } else {
             yes = 1;
         }
@@ -149,7 +160,7 @@ ctl_settle_run(ctl_t *ctl, int argc, char **argv)
 
     ctl_actor(actor, sizeof(actor));
     how = skb_settle(ctl_redis_context(ctl), ctl_mysql(ctl), ctl_config(ctl), activity, actor,
-                     now_ms, &settle);
+                     now_ms, missing_ok, &settle);
 
     return how == SKB_SETTLE_DONE || how == SKB_SETTLE_ALREADY
            ? ctl_settle_tell(ctl, activity, how, &settle)
@@ -159,14 +170,16 @@ ctl_settle_run(ctl_t *ctl, int argc, char **argv)
 
 const ctl_verb_t  ctl_settle_verb = {
     "settle",
-    "ID [--yes] [--clock-ok]",
+    "ID [--yes] [--clock-ok] [--missing-ok]",
     "close a sale for good after its end",
     "Gives unsold units back to products.stock, sets status 2, and lets the keys in\n"
     "Redis expire after a day.  seckilld does it by itself.  Refused (exit 4) before the\n"
-    "end, while purchases are unread, pending or dead letters, and while the clocks of\n"
-    "Redis and MySQL are not to be believed: both are read twice, a second apart.\n"
+    "end, while purchases are unread, pending or dead letters, while buyers in Redis have\n"
+    "no order, and while the clocks of Redis and MySQL are not to be believed: both are\n"
+    "read twice, a second apart.\n"
     "\n"
     "      --yes          do not ask\n"
-    "      --clock-ok     by Redis' clock, whatever MySQL's says\n",
+    "      --clock-ok     by Redis' clock, whatever MySQL's says\n"
+    "      --missing-ok   buyers without an order are given up without a word to them\n",
     ctl_settle_run
 };
