@@ -175,3 +175,52 @@ GET /seckill/1001
 gave an answer that does not fit its question
 --- no_error_log
 lost data
+
+
+
+=== TEST 5: F-G1: what a reply announces is neither reserved nor waited for
+--- sale: 1001 stock=100
+--- seckill
+    seckill_limit off;
+    seckill_refresh 10s;
+    seckill_redis_timeout 2s;
+    seckill_timeout 3s;
+--- fake_redis
+--- request
+GET /seckill/1001
+--- response_body_like: "running"
+--- after eval
+[sub {
+    my $user = 0;
+    Test::More::is(::buy(++$user), '0', 'one buys');
+    my @bad = (['*2147483647~', 'a reply of 2147483647 elements'],
+               ['*134217728~', 'a reply of 134217728 elements'],
+               ['*2~:1~*262143~', 'a reply of 262145 elements'],
+               ['*1~*1~*1~*1~*1~*1~*1~*1~', 'nested'],
+               ['$2000000000~abc', 'a string of 2000000000 bytes'],
+               ['+' . 'x' x 70000, 'a line of more than 65536 bytes']);
+    for my $bad (@bad) {
+        ::fake()->clear("EVALSHA: send $bad->[0]");
+        my $begin = Time::HiRes::time();
+        Test::More::is(::buy(++$user), '50301', "$bad->[1]: nobody knows");
+        Test::More::cmp_ok(Time::HiRes::time() - $begin, '<', 1, 'and it is said at once');
+        ::fake()->clear('');
+        ::nap(0.3);
+        Test::More::is(::buy(++$user), '0', 'the next one buys');
+        # hiredis 0.14 stops at a depth of its own
+        my $words = $bad->[1] eq 'nested' ? qr/lost: / : qr/lost: refused: \Q$bad->[1]\E/;
+        Test::More::is(::log_count($words), 1, 'the log names it, once') if $bad->[1] ne 'nested';
+    }
+
+    ::fake()->clear("SCRIPT LOAD: send *2147483647~\nEVALSHA 1: close");
+    Test::More::is(::buy(++$user), '50301', 'a connection is lost');
+    ::nap(0.3);
+    my $begin = Time::HiRes::time();
+    Test::More::is(::buy(++$user), '50302', 'and the handshake announces as much');
+    Test::More::cmp_ok(Time::HiRes::time() - $begin, '<', 3, 'which holds up nobody');
+    ::fake()->clear('');
+    ::nap(2.5);
+    Test::More::is(::buy(++$user), '0', 'then one buys');
+}]
+--- error_log
+lost: refused: 

@@ -19,6 +19,7 @@
 #include <ngx_event_connect.h>
 #include <hiredis/hiredis.h>
 
+#include "sk_reader.h"
 #include "sk_scripts.h"
 
 

@@ -170,7 +170,8 @@ ngx_seckill_redis_conn_connect_peer(ngx_seckill_redis_conn_t *conn)
     pc->log = &quiet;
     pc->log_error = NGX_ERROR_ERR;
 
-    conn->reader = redisReaderCreate();
+    conn->reader = sk_reader_create(&conn->reading,
+                                    &ngx_seckill_redis_limits_hello);
     if (conn->reader == NULL) {
         ngx_seckill_redis_conn_fail(conn, "out of memory");
         return;
@@ -309,6 +310,7 @@ ngx_seckill_redis_conn_ready(ngx_seckill_redis_conn_t *conn)
 
     conn->state = NGX_SECKILL_CONN_READY;
     conn->session = ++session;
+    conn->reading.limits = &ngx_seckill_redis_limits;
     ngx_seckill_redis_endpoint_good(conn);
 
     if (conn->timer.timer_set) {

@@ -8,9 +8,20 @@
 #include "ngx_seckill_redis_private.h"
 
 
-#define NGX_SECKILL_REDIS_READ       16384
-#define NGX_SECKILL_REDIS_REPLY_MAX  (4 * 1024 * 1024)
-#define NGX_SECKILL_REDIS_IOVS       64
+#define NGX_SECKILL_REDIS_READ  16384
+#define NGX_SECKILL_REDIS_IOVS  64
+
+
+/*
+ * Line, string, strings together, elements, depth.  The largest we ask for is a
+ * page of SSCAN: 500 users, or all of a set that Redis keeps in one piece.
+ */
+
+const sk_reader_limits_t  ngx_seckill_redis_limits_hello =
+    { 65536, 4096, 65536, 64, 2 };
+
+const sk_reader_limits_t  ngx_seckill_redis_limits =
+    { 65536, 1024 * 1024, 4 * 1024 * 1024, 256 * 1024, 7 };
 
 
 static ssize_t ngx_seckill_redis_conn_put(ngx_seckill_redis_conn_t *conn,
@@ -23,7 +34,7 @@ ngx_seckill_redis_conn_read(ngx_event_t *rev)
 {
     int                        rc;
     void                      *reply;
-    u_char                     buf[NGX_SECKILL_REDIS_READ];
+    u_char                     buf[NGX_SECKILL_REDIS_READ], refused[128];
     ssize_t                    n;
     ngx_connection_t          *c;
     ngx_seckill_redis_conn_t  *conn;
@@ -63,20 +74,18 @@ ngx_seckill_redis_conn_read(ngx_event_t *rev)
             return;
         }
 
-        if (redisReaderFeed(conn->reader, (char *) buf, n) != REDIS_OK
-            || conn->reader->len - conn->reader->pos
-               > NGX_SECKILL_REDIS_REPLY_MAX)
-        {
-            ngx_seckill_redis_conn_fail(conn, "reply too large");
+        if (redisReaderFeed(conn->reader, (char *) buf, n) != REDIS_OK) {
+            ngx_seckill_redis_conn_fail(conn, "out of memory");
             return;
         }
 
         for ( ;; ) {
-            reply = NULL;
-            rc = redisReaderGetReply(conn->reader, &reply);
+            rc = sk_reader_reply(conn->reader, &reply);
 
             if (rc != REDIS_OK) {
-                ngx_seckill_redis_conn_fail(conn, "not the Redis protocol");
+                ngx_cpystrn(refused, (u_char *) sk_reader_error(conn->reader),
+                            sizeof(refused));
+                ngx_seckill_redis_conn_fail(conn, (char *) refused);
                 return;
             }
 

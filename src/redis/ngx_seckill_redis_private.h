@@ -51,12 +51,18 @@ typedef struct {
 } ngx_seckill_redis_endpoint_t;
 
 
+/* of a reply: in the handshake, and then */
+extern const sk_reader_limits_t  ngx_seckill_redis_limits_hello;
+extern const sk_reader_limits_t  ngx_seckill_redis_limits;
+
+
 struct ngx_seckill_redis_conn_s {
     ngx_seckill_redis_t        *redis;
     ngx_seckill_conn_state_e    state;
     ngx_seckill_redis_endpoint_t  endpoint;
     ngx_peer_connection_t       peer;
     redisReader                *reader;
+    sk_reader_t                 reading;    /* the reply that it has begun */
 
     ngx_queue_t                 waiting;    /* not on the wire yet, oldest first */
     ngx_queue_t                 sent;       /* at least partly, oldest first */

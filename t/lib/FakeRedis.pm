@@ -25,6 +25,7 @@ package FakeRedis;
 #              bytes [MS]           run it, answer byte by byte, MS (1) apart
 #              half [close]         run it, send half of the answer
 #              garbage              send what is not the Redis protocol
+#              send BYTES           as they are, "~" for a line end, without running it
 #              twice                run it, send the answer two times
 #
 # The first rule that fits counts.  One process serves one connection, so that
@@ -216,6 +217,7 @@ sub _act {
     return _send($peer, "-$text\r\n") if $verb eq 'error';
     return _send($peer, GARBAGE) if $verb eq 'garbage';
     return _send($peer, _encode($text)) if $verb eq 'reply';
+    return _send($peer, $text =~ s/~/\r\n/gr) if $verb eq 'send';
 
     sleep $args[0] / 1000 if $verb eq 'stall';
     return 1 if $connect;
@@ -292,7 +294,7 @@ sub _parse_rules {
         my %rule = (command => $1, pattern => $2, action => $6, from => $3 // 1,
                     to => defined $5 ? $5 : defined $4 || !defined $3 ? 9**9 : $3);
         $rule{action} =~ m{^(?:pass|close|silent|garbage|twice|run\ (?:close|silent)|half(?:\ close)?
-                           |bytes(?:\ \d+)?|(?:delay|stall)\ \d+|(?:error|reply)\ .+)$}x
+                           |bytes(?:\ \d+)?|(?:delay|stall)\ \d+|(?:error|reply|send)\ .+)$}x
             or croak "FakeRedis: unknown action \"$rule{action}\"";
         push @rules, \%rule;
     }
