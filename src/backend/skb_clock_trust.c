@@ -53,7 +53,7 @@ skb_clock_read_redis(redisContext *redis, skb_clock_reading_t *reading, char *er
 
     memset(reading, 0, sizeof(skb_clock_reading_t));
     reading->asked_ms = skb_boot_ms();
-    reply = redisCommand(redis, "TIME");
+    reply = skb_redis_command(redis, "TIME");
     reading->told_ms = skb_boot_ms();
     class = skb_redis_class(reply);
 

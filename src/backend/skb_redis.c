@@ -4,12 +4,23 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "sk_reader.h"
 #include "skb_redis.h"
+
+/*
+ * Line, string, strings together, elements, depth.  The largest we ask for is a
+ * batch of 10,000 entries; a string that long is nobody's, and is refused rather
+ * than gathered.
+ */
+static const sk_reader_limits_t  skb_redis_limits =
+    { 65536, 16 * 1024 * 1024, 128 * 1024 * 1024, 1024 * 1024, 7 };
+
 
 typedef struct {
     const char         *word;           /* an error reply begins with it */
@@ -88,6 +99,110 @@ skb_redis_reason(const redisContext *redis, const redisReply *reply)
 }
 
 
+/*
+ * Blocks until a reply is whole or refused.  The reader's state is ours only
+ * meanwhile, as hiredis owns the reader and frees it with the connection.
+ */
+int
+skb_redis_reply(redisContext *redis, void **reply)
+{
+    int          rc, done = 0;
+    sk_reader_t  state;
+
+    sk_reader_watch(redis->reader, &state, &skb_redis_limits);
+
+    rc = sk_reader_reply(redis->reader, reply);
+
+    while (rc == REDIS_OK && *reply == NULL && !done) {
+        rc = redisBufferWrite(redis, &done);
+    }
+
+    while (rc == REDIS_OK && *reply == NULL) {
+        rc = redisBufferRead(redis);
+
+        if (rc == REDIS_OK) {
+            rc = sk_reader_reply(redis->reader, reply);
+        }
+    }
+
+    if (rc != REDIS_OK && redis->err == 0) {
+        redis->err = REDIS_ERR_PROTOCOL;
+        snprintf(redis->errstr, sizeof(redis->errstr), "%s", sk_reader_error(redis->reader));
+    }
+
+    redis->reader->privdata = NULL;
+
+    return rc;
+}
+
+
+redisReply *
+skb_redis_vcommand(redisContext *redis, const char *format, va_list args)
+{
+    void  *reply;
+
+    return redisvAppendCommand(redis, format, args) == REDIS_OK
+           && skb_redis_reply(redis, &reply) == REDIS_OK ? reply : NULL;
+}
+
+
+redisReply *
+skb_redis_command(redisContext *redis, const char *format, ...)
+{
+    va_list      args;
+    redisReply  *reply;
+
+    va_start(args, format);
+    reply = skb_redis_vcommand(redis, format, args);
+    va_end(args);
+
+    return reply;
+}
+
+
+redisReply *
+skb_redis_command_argv(redisContext *redis, int argc, const char **argv, const size_t *argvlen)
+{
+    void  *reply;
+
+    return redisAppendCommandArgv(redis, argc, argv, argvlen) == REDIS_OK
+           && skb_redis_reply(redis, &reply) == REDIS_OK ? reply : NULL;
+}
+
+
+const redisReply *
+skb_redis_part(const redisReply *reply, size_t n, int type)
+{
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || n >= reply->elements
+        || reply->element[n] == NULL || reply->element[n]->type != type)
+    {
+        return NULL;
+    }
+
+    return reply->element[n];
+}
+
+
+/* Its reader becomes one with limits, before anything is read. */
+static int
+skb_redis_bound(redisContext *redis)
+{
+    sk_reader_t   state;
+    redisReader  *reader;
+
+    reader = sk_reader_create(&state, &skb_redis_limits);
+    if (reader == NULL) {
+        return -1;
+    }
+
+    reader->privdata = NULL;
+    redisReaderFree(redis->reader);
+    redis->reader = reader;
+
+    return 0;
+}
+
+
 /* One command of the greeting; argv may hold the password and is never logged. */
 static int
 skb_redis_hello(redisContext *redis, int argc, const char **argv, char *error, size_t size)
@@ -95,7 +210,7 @@ skb_redis_hello(redisContext *redis, int argc, const char **argv, char *error, s
     int          rc = 0;
     redisReply  *reply;
 
-    reply = redisCommandArgv(redis, argc, argv, NULL);
+    reply = skb_redis_command_argv(redis, argc, argv, NULL);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         snprintf(error, size, "%s: %s", argv[0], skb_redis_reason(redis, reply));
@@ -213,6 +328,12 @@ skb_redis_connect(const skb_config_t *config, char *error, size_t size)
         return NULL;
     }
 
+    if (skb_redis_bound(redis) != 0) {
+        snprintf(error, size, "out of memory");
+        redisFree(redis);
+        return NULL;
+    }
+
     if (redisSetTimeout(redis, timeout) != REDIS_OK) {
         snprintf(error, size, "set timeout: %s", redis->errstr);
         redisFree(redis);
@@ -240,7 +361,7 @@ skb_redis_load(redisContext *redis, const sk_script_t *script)
     const char  *argv[3] = { "SCRIPT", "LOAD", script->text };
     size_t       argvlen[3] = { 6, 4, script->len };
 
-    return redisCommandArgv(redis, 3, argv, argvlen);
+    return skb_redis_command_argv(redis, 3, argv, argvlen);
 }
 
 
@@ -275,7 +396,7 @@ skb_redis_script(redisContext *redis, sk_script_e script, int nkeys, int argc,
         lens[3 + i] = argvlen != NULL ? argvlen[i] : strlen(argv[i]);
     }
 
-    reply = redisCommandArgv(redis, argc + 3, args, lens);
+    reply = skb_redis_command_argv(redis, argc + 3, args, lens);
 
     if (reply == NULL || reply->type != REDIS_REPLY_ERROR
         || !skb_redis_starts(reply->str, "NOSCRIPT"))
@@ -288,7 +409,7 @@ skb_redis_script(redisContext *redis, sk_script_e script, int nkeys, int argc,
 
     if (skb_redis_class(reply) == SKB_REDIS_FINE) {
         freeReplyObject(reply);
-        reply = redisCommandArgv(redis, argc + 3, args, lens);
+        reply = skb_redis_command_argv(redis, argc + 3, args, lens);
     }
 
 done:

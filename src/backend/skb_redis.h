@@ -8,6 +8,7 @@
 #define _SKB_REDIS_H_INCLUDED_
 
 #include <hiredis/hiredis.h>
+#include <stdarg.h>
 #include <stddef.h>
 
 #include "sk_scripts.h"
@@ -40,6 +41,20 @@ redisContext *skb_redis_connect(const skb_config_t *config, char *error, size_t 
  */
 redisReply *skb_redis_script(redisContext *redis, sk_script_e script, int nkeys,
     int argc, const char **argv, const size_t *argvlen);
+
+/*
+ * As redisCommand(), redisCommandArgv() and redisGetReply(), with limits on the
+ * reply: nothing in this project reads one in another way.  NULL, or not
+ * REDIS_OK, and ->err and ->errstr set: the connection can only be freed.
+ */
+redisReply *skb_redis_command(redisContext *redis, const char *format, ...);
+redisReply *skb_redis_vcommand(redisContext *redis, const char *format, va_list args);
+redisReply *skb_redis_command_argv(redisContext *redis, int argc, const char **argv,
+    const size_t *argvlen);
+int skb_redis_reply(redisContext *redis, void **reply);
+
+/* The n-th part of a reply, when it is an array with one of that type; or NULL. */
+const redisReply *skb_redis_part(const redisReply *reply, size_t n, int type);
 
 /* reply may be NULL. */
 skb_redis_class_e skb_redis_class(const redisReply *reply);

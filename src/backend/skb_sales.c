@@ -67,7 +67,7 @@ skb_sales_one(redisContext *redis, const skb_config_t *config, skb_sale_t *sale,
     /* one that has not begun is put there again by a preheat: nobody bought */
     reply = sale->begun ? skb_redis_script(redis, SK_SCRIPT_LOST, 1, 1 + SKB_SALE_FACTS, argv,
                                            NULL)
-                        : redisCommand(redis, "HEXISTS %s state", key);
+                        : skb_redis_command(redis, "HEXISTS %s state", key);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         return reply;
@@ -114,7 +114,7 @@ skb_sales_mark(redisContext *redis, const skb_config_t *config, skb_sales_t *sal
         }
 
         /* it is looked after by its place in this set, which may be lost alone */
-        *reply = redisCommand(redis, "SADD %s %llu", key,
+        *reply = skb_redis_command(redis, "SADD %s %llu", key,
                               (unsigned long long) sales->all[i].activity);
 
         if (skb_redis_class(*reply) != SKB_REDIS_FINE) {

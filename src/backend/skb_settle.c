@@ -410,7 +410,7 @@ skb_settle_expire_page(skb_settling_t *s, const redisReply *users)
     }
 
     for (size_t i = 0; i < users->elements; i++) {
-        if (redisGetReply(s->redis, &reply) != REDIS_OK) {
+        if (skb_redis_reply(s->redis, &reply) != REDIS_OK) {
             return skb_settle_redis_failed(s, NULL);
         }
 
@@ -435,7 +435,7 @@ skb_settle_expire_results(skb_settling_t *s)
     skb_settle_key(s, key, SK_KEY_BUYERS, 0);
 
     do {
-        reply = redisCommand(s->redis, "SSCAN %s %s COUNT " SKB_PAGE, key, cursor);
+        reply = skb_redis_command(s->redis, "SSCAN %s %s COUNT " SKB_PAGE, key, cursor);
 
         if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 2) {
             rc = skb_settle_redis_failed(s, reply);
@@ -501,7 +501,7 @@ skb_settle_leave(skb_settling_t *s)
 
     key[sk_key_global(key, prefix, strlen(prefix), "activities", strlen("activities"))] = '\0';
 
-    reply = redisCommand(s->redis, "SREM %s %" PRIu64, key, s->activity);
+    reply = skb_redis_command(s->redis, "SREM %s %" PRIu64, key, s->activity);
     rc = skb_redis_class(reply) == SKB_REDIS_FINE ? SKB_SETTLE_DONE
                                                   : skb_settle_redis_failed(s, reply);
     freeReplyObject(reply);
@@ -535,7 +535,7 @@ skb_settle_whole(skb_settling_t *s, int *whole)
     skb_settle_e  rc = SKB_SETTLE_DONE;
 
     skb_settle_key(s, key, SK_KEY_ACTIVITY, 0);
-    reply = redisCommand(s->redis, "PTTL %s", key);
+    reply = skb_redis_command(s->redis, "PTTL %s", key);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skb_settle_redis_failed(s, reply);

@@ -171,7 +171,7 @@ skb_token_key_seen(const skb_token_keys_t *keys, char *seen, int *there)
     redisReply  *reply;
 
     seen[0] = '\0';
-    reply = redisCommand(keys->redis, "HMGET %s token_key rev", keys->control);
+    reply = skb_redis_command(keys->redis, "HMGET %s token_key rev", keys->control);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->type != REDIS_REPLY_ARRAY
         || reply->elements != 2)

@@ -196,7 +196,7 @@ skd_activities_refresh(skd_activities_t *activities, skd_reader_t *reader)
     activities->next_ms = skd_now_ms() + SKD_REFRESH_MS;
 
     len = sk_key_global(key, prefix, strlen(prefix), "activities", strlen("activities"));
-    reply = redisCommand(reader->redis, "SMEMBERS %b", key, len);
+    reply = skb_redis_command(reader->redis, "SMEMBERS %b", key, len);
 
     if (skb_redis_class(reply) == SKB_REDIS_FINE && reply->type == REDIS_REPLY_ARRAY) {
         rc = skd_activities_merge(activities, reader, reply);

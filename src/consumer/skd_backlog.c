@@ -49,7 +49,7 @@ skd_backlog_unread(skd_keeper_t *keeper, const skd_stream_t *stream, const char 
     skd_rc_e     rc = SKD_OK;
     redisReply  *reply;
 
-    reply = redisCommand(keeper->reader.redis, "XRANGE %s (%s + COUNT %d", stream->key, last,
+    reply = skb_redis_command(keeper->reader.redis, "XRANGE %s (%s + COUNT %d", stream->key, last,
                          known ? 1 : SKD_BACKLOG_COUNT);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
@@ -78,7 +78,7 @@ skd_backlog_pending(skd_keeper_t *keeper, const skd_stream_t *stream, skd_backlo
     skd_rc_e     rc = SKD_OK;
     redisReply  *reply;
 
-    reply = redisCommand(keeper->reader.redis, "XPENDING %s %s", stream->key, SKD_GROUP);
+    reply = skb_redis_command(keeper->reader.redis, "XPENDING %s %s", stream->key, SKD_GROUP);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 4) {
         rc = skd_reader_failed(&keeper->reader, reply);
@@ -123,7 +123,7 @@ skd_backlog_dead(skd_keeper_t *keeper, const skd_stream_t *stream, skd_backlog_t
     redisReply  *reply;
 
     key[sk_key(key, prefix, strlen(prefix), SK_KEY_DEAD, stream->activity, 0)] = '\0';
-    reply = redisCommand(keeper->reader.redis, "XLEN %s", key);
+    reply = skb_redis_command(keeper->reader.redis, "XLEN %s", key);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(&keeper->reader, reply);
@@ -152,7 +152,7 @@ skd_backlog_one(skd_keeper_t *keeper, const skd_stream_t *stream, skd_backlog_t 
         return rc;
     }
 
-    reply = redisCommand(keeper->reader.redis, "XINFO GROUPS %s", stream->key);
+    reply = skb_redis_command(keeper->reader.redis, "XINFO GROUPS %s", stream->key);
 
     switch (skb_redis_class(reply)) {
 

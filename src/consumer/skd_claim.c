@@ -184,7 +184,7 @@ skd_stream_hold(const skd_stream_t *stream, skd_reader_t *reader, const skd_rang
         }
 
         argv[argc++] = "JUSTID";
-        reply = redisCommandArgv(reader->redis, argc, argv, NULL);
+        reply = skb_redis_command_argv(reader->redis, argc, argv, NULL);
 
         if (skb_redis_class(reply) != SKB_REDIS_FINE
             && skb_redis_class(reply) != SKB_REDIS_NOGROUP)

@@ -142,7 +142,7 @@ skd_ended_leave(skd_keeper_t *keeper, const skd_stream_t *stream)
     redisReply  *reply;
 
     key[sk_key_global(key, prefix, strlen(prefix), "activities", strlen("activities"))] = '\0';
-    reply = redisCommand(keeper->reader.redis, "SREM %s %" PRIu64, key, stream->activity);
+    reply = skb_redis_command(keeper->reader.redis, "SREM %s %" PRIu64, key, stream->activity);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(&keeper->reader, reply);

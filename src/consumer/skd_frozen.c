@@ -207,7 +207,7 @@ skd_frozen_look(skd_stream_t *stream, skd_reader_t *reader)
     every_ms = every_ms > SKD_FROZEN_CAP_MS ? SKD_FROZEN_CAP_MS : every_ms;
     stream->frozen_ms = skd_now_ms() + skd_jitter(every_ms);
 
-    reply = redisCommand(reader->redis, "XPENDING %s %s - + %d", stream->key, SKD_GROUP,
+    reply = skb_redis_command(reader->redis, "XPENDING %s %s - + %d", stream->key, SKD_GROUP,
                          SKD_FROZEN_MAX);
 
     switch (skb_redis_class(reply)) {

@@ -109,11 +109,11 @@ skd_lookup_expire(skd_keeper_t *keeper, uint64_t activity, const char *result_ke
     len = sk_key(facts, prefix, strlen(prefix), SK_KEY_ACTIVITY, activity, 0);
     facts[len] = '\0';
 
-    reply = redisCommand(keeper->reader.redis, "HGET %s expire_ms", facts);
+    reply = skb_redis_command(keeper->reader.redis, "HGET %s expire_ms", facts);
 
     if (skb_redis_class(reply) == SKB_REDIS_FINE && reply->type == REDIS_REPLY_STRING) {
         char  *when = reply->str;
-        void  *done = redisCommand(keeper->reader.redis, "PEXPIREAT %s %s", result_key, when);
+        void  *done = skb_redis_command(keeper->reader.redis, "PEXPIREAT %s %s", result_key, when);
 
         if (skb_redis_class(done) != SKB_REDIS_FINE) {
             rc = skd_reader_failed(&keeper->reader, done);
@@ -172,7 +172,7 @@ skd_lookup_put_back(skd_keeper_t *keeper, const skd_askers_t *askers)
     key[sk_key(key, prefix, strlen(prefix), SK_KEY_LOOKUP, askers->activity, 0)] = '\0';
 
     for (size_t i = 0; i < askers->count && keeper->reader.redis->err == 0; i++) {
-        freeReplyObject(redisCommand(keeper->reader.redis, "SADD %s %llu", key,
+        freeReplyObject(skb_redis_command(keeper->reader.redis, "SADD %s %llu", key,
                                      (unsigned long long) askers->all[i].user));
     }
 }
@@ -257,7 +257,7 @@ skd_lookup_pipe(skd_keeper_t *keeper, size_t first, size_t end)
     }
 
     for (i = first; i < end; i++) {
-        if (redisGetReply(keeper->reader.redis, &replies[n]) != REDIS_OK) {
+        if (skb_redis_reply(keeper->reader.redis, &replies[n]) != REDIS_OK) {
             rc = skd_reader_failed(&keeper->reader, NULL);
             break;
         }

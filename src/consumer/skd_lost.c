@@ -29,7 +29,7 @@ skd_lost_control(skd_keeper_t *keeper, int *there)
     redisReply  *reply;
 
     key[sk_key_global(key, prefix, strlen(prefix), "control", strlen("control"))] = '\0';
-    reply = redisCommand(keeper->reader.redis, "HEXISTS %s rev", key);
+    reply = skb_redis_command(keeper->reader.redis, "HEXISTS %s rev", key);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(&keeper->reader, reply);

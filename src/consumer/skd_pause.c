@@ -155,7 +155,7 @@ skd_pause_take(skd_reader_t *reader, skd_paused_t *paused)
 
     memset(paused, 0, sizeof(*paused));
 
-    if (redisGetReply(reader->redis, &reply) != REDIS_OK) {
+    if (skb_redis_reply(reader->redis, &reply) != REDIS_OK) {
         return skd_reader_failed(reader, NULL);
     }
 

@@ -49,7 +49,7 @@ skd_keeper_policy(skd_keeper_t *keeper)
     }
 
     keeper->policy_ms = skd_now_ms() + SKD_POLICY_EVERY_MS;
-    reply = redisCommand(keeper->reader.redis, "INFO memory");
+    reply = skb_redis_command(keeper->reader.redis, "INFO memory");
 
     switch (skb_redis_class(reply)) {
 

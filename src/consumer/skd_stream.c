@@ -65,7 +65,7 @@ skd_stream_group(skd_stream_t *stream, skd_reader_t *reader)
     redisReply  *reply;
 
     /* from 0: what was sold before the group existed is sold all the same */
-    reply = redisCommand(reader->redis, "XGROUP CREATE %s %s 0", stream->key, SKD_GROUP);
+    reply = skb_redis_command(reader->redis, "XGROUP CREATE %s %s 0", stream->key, SKD_GROUP);
 
     if (skb_redis_class(reply) == SKB_REDIS_FINE) {
         skb_log(SKB_NOTICE, "consumer group created", "activity=%llu",
@@ -100,7 +100,7 @@ skd_stream_fetch(skd_stream_t *stream, skd_reader_t *reader, skd_batch_t *batch)
 
     batch->count = 0;
 
-    reply = redisCommand(reader->redis, "XREADGROUP GROUP %s %s COUNT %u STREAMS %s %s",
+    reply = skb_redis_command(reader->redis, "XREADGROUP GROUP %s %s COUNT %u STREAMS %s %s",
                          SKD_GROUP, reader->name, (unsigned) batch->size, stream->key,
                          stream->pending ? stream->cursor : ">");
 

@@ -104,7 +104,7 @@ skd_trim_group(skd_stream_t *stream, skd_reader_t *reader, const redisReply *inf
     }
 
     /* asked after the last delivered id: later deliveries have larger ids */
-    reply = redisCommand(reader->redis, "XPENDING %s %b", stream->key, name->str, name->len);
+    reply = skb_redis_command(reader->redis, "XPENDING %s %b", stream->key, name->str, name->len);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(reader, reply);
@@ -131,10 +131,10 @@ skd_trim_call(skd_stream_t *stream, skd_reader_t *reader, const char *keep, int 
     redisReply  *reply;
 
     if (exact) {
-        reply = redisCommand(reader->redis, "XTRIM %s MINID = %s", stream->key, keep);
+        reply = skb_redis_command(reader->redis, "XTRIM %s MINID = %s", stream->key, keep);
 
     } else {
-        reply = redisCommand(reader->redis, "XTRIM %s MINID ~ %s LIMIT %d", stream->key, keep,
+        reply = skb_redis_command(reader->redis, "XTRIM %s MINID ~ %s LIMIT %d", stream->key, keep,
                              SKD_TRIM_LIMIT);
     }
 
@@ -201,7 +201,7 @@ skd_stream_trim(skd_stream_t *stream, skd_reader_t *reader, uint64_t now_ms)
     keep.ms = now_ms - retain_ms;
     keep.seq = 0;
 
-    reply = redisCommand(reader->redis, "XINFO GROUPS %s", stream->key);
+    reply = skb_redis_command(reader->redis, "XINFO GROUPS %s", stream->key);
 
     switch (skb_redis_class(reply)) {
 
@@ -239,7 +239,7 @@ skd_stream_times(skd_stream_t *stream, skd_reader_t *reader, uint64_t *now_ms)
     redisReply  *reply;
     const char  *prefix = reader->config->redis.prefix;
 
-    reply = redisCommand(reader->redis, "TIME");
+    reply = skb_redis_command(reader->redis, "TIME");
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 2) {
         rc = skd_reader_failed(reader, reply);
@@ -258,7 +258,7 @@ skd_stream_times(skd_stream_t *stream, skd_reader_t *reader, uint64_t *now_ms)
     len = sk_key(facts, prefix, strlen(prefix), SK_KEY_ACTIVITY, stream->activity, 0);
     facts[len] = '\0';
 
-    reply = redisCommand(reader->redis, "HGET %s start_ms", facts);
+    reply = skb_redis_command(reader->redis, "HGET %s start_ms", facts);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(reader, reply);

@@ -24,17 +24,23 @@
 #define SKD_SUMMARY_MS      10000
 
 
-/* A connection that broke is whole again once it is made, a refusal is not. */
+/*
+ * A connection that broke is whole again once it is made; a refusal is not, nor
+ * is an answer that we refused.
+ */
 static void
 skd_worker_redis_lost(skd_worker_t *worker)
 {
-    skb_redis_class_e  class = worker->reader.class;
+    skb_redis_class_e    class = worker->reader.class;
+    const redisContext  *redis = worker->reader.redis;
+    int                  broken = class == SKB_REDIS_LOST
+                                  && (redis == NULL || redis->err != REDIS_ERR_PROTOCOL);
 
     skd_count(SKD_COUNT_REDIS_LOST, worker->redis_link.state != SKD_LINK_DOWN);
     skd_server_down(SKD_SERVER_REDIS, worker->number, 1);
 
     skd_link_lost(&worker->redis_link,
-                  class == SKB_REDIS_LOST ? SKD_LINK_CONNECTED : worker->step,
+                  broken ? SKD_LINK_CONNECTED : worker->step,
                   class == SKB_REDIS_DENIED, worker->reader.error);
 
     if (worker->reader.redis != NULL) {

@@ -13,7 +13,10 @@
 
 
 /* digits of a length and the line end behind them */
-#define SK_READER_HEADER  24
+#define SK_READER_HEADER     24
+
+/* elements of an array that hiredis' own functions read */
+#define SK_READER_UNWATCHED  1048576
 
 
 #if HIREDIS_MAJOR >= 1
@@ -93,7 +96,7 @@ sk_reader_begin(const redisReadTask *task)
 {
     sk_reader_t  *state = task->privdata;
 
-    if (task->parent == NULL) {
+    if (state != NULL && task->parent == NULL) {
         state->bytes = 0;
         state->elements = 0;
     }
@@ -108,6 +111,10 @@ sk_reader_array(const redisReadTask *task, sk_reader_count_t count)
     const redisReadTask  *parent;
 
     sk_reader_begin(task);
+
+    if (state == NULL) {
+        return (size_t) count > SK_READER_UNWATCHED ? NULL : sk_reader_theirs.createArray(task, count);
+    }
 
     for (parent = task->parent; parent != NULL; parent = parent->parent) {
         depth++;
@@ -137,6 +144,10 @@ sk_reader_string(const redisReadTask *task, char *text, size_t len)
     sk_reader_t  *state = task->privdata;
 
     sk_reader_begin(task);
+
+    if (state == NULL) {
+        return sk_reader_theirs.createString(task, text, len);
+    }
 
     if (len > state->limits->bytes - state->bytes) {
         snprintf(state->refused, sizeof(state->refused), "refused: a reply of more than %zu bytes",

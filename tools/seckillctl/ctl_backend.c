@@ -153,7 +153,7 @@ ctl_redis_vtry(ctl_t *ctl, redisReply **reply, const char *fmt, va_list args)
         return rc;
     }
 
-    *reply = redisvCommand(ctl->backend->redis, fmt, args);
+    *reply = skb_redis_vcommand(ctl->backend->redis, fmt, args);
 
     return ctl_redis_reply(ctl, *reply);
 }

@@ -473,7 +473,7 @@ ctl_books_again(ctl_t *ctl, ctl_person_t *person)
     void        *reply;
     redisReply  *yes;
 
-    if (redisGetReply(ctl_redis_context(ctl), &reply) != REDIS_OK) {
+    if (skb_redis_reply(ctl_redis_context(ctl), &reply) != REDIS_OK) {
         return -1;
     }
 
@@ -516,7 +516,7 @@ ctl_books_results_page(ctl_t *ctl, ctl_books_t *books, size_t first, size_t last
 
     for (i = first; i < last && rc == REDIS_OK; i++) {
         person = &books->people.all[i];
-        rc = redisGetReply(redis, &reply);
+        rc = skb_redis_reply(redis, &reply);
 
         if (rc == REDIS_OK) {
             ctl_books_result(person, reply);

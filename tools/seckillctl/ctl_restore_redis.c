@@ -208,7 +208,7 @@ ctl_restore_replies(ctl_t *ctl, int n)
     redis = ctl_redis_context(ctl);
 
     for (i = 0; i < n; i++) {
-        if (redisGetReply(redis, &reply) != REDIS_OK) {
+        if (skb_redis_reply(redis, &reply) != REDIS_OK) {
             return ctl_fail(ctl, CTL_UNREACHABLE, "Redis: %s", skb_redis_reason(redis, NULL));
         }
 
