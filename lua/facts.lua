@@ -88,8 +88,7 @@ if is("string", stock) then
   end
 end
 
--- An order_users without a member is none, and a stream comes with the first
--- purchase where preheat did not make it; a missing buyers_extra is not judged.
+-- an order_users without a member is none; a missing buyers_extra is not judged
 
 local seq, extra = number(fact.seq), fact.buyers_extra
 local extra_there = facts[14] ~= false
@@ -108,7 +107,7 @@ local function judge()
   if (extra and bought < must) or (must > 0 and bought == 0) then
     return "order_users"
   end
-  if must > 0 and not is("stream", orders) then
+  if not is("stream", orders) then
     return "orders"
   end
   if fact.eligible == "1" and fact.eligible_had == "1"

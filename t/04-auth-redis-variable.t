@@ -72,7 +72,7 @@ Authorization: Bearer secret
 --- response_body_like: "code":40001,
 --- fake_redis
 --- fake_check
-GET seckill:session: => 0
+GETRANGE seckill:session: => 0
 
 
 
@@ -87,7 +87,7 @@ POST /seckill/1001
 --- error_code: 401
 --- fake_redis
 --- fake_check
-GET seckill:session: => 0
+GETRANGE seckill:session: => 0
 
 
 
@@ -112,7 +112,7 @@ Authorization: Bearer secret
     seckill_auth redis;
     seckill_redis_timeout 400ms;
 --- fake_redis
-GET: silent
+GETRANGE: silent
 --- request
 POST /seckill/1001
 --- more_headers

@@ -2,6 +2,7 @@
 
 use SeckillNginx;
 use Test::Nginx::Socket 'no_plan';
+use Digest::SHA ();
 use Time::HiRes ();
 
 master_on();    # for the reload
@@ -224,3 +225,24 @@ GET /seckill/1001
 }]
 --- error_log
 lost: refused: 
+
+
+
+=== TEST 6: F-G3: a session of megabytes is nobody's
+--- sale: 1001 stock=10
+--- seckill
+    seckill_auth redis;
+    seckill_limit off;
+    seckill_redis_connections 1;
+--- request
+GET /seckill/1001
+--- response_body_like: "running"
+--- after eval
+[sub {
+    my @header = map { ::session($_, "secret-$_") } 1, 2;
+    ::redis('SET', 'seckill:session:' . Digest::SHA::sha256_hex('secret-1'), '1' x (5 * 1024 * 1024));
+    my @heard = map { ::code(::crowd(['POST', '/seckill/1001', $_])) } @header;
+    Test::More::is(CORE::join(',', @heard), '40100,0', 'and the next one is served');
+}]
+--- no_error_log
+lost:

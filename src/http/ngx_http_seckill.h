@@ -235,6 +235,7 @@ struct ngx_http_seckill_ctx_s {
     unsigned                      body_waited:1;
     unsigned                      body_late:1;
     unsigned                      body_too_large:1;
+    unsigned                      ticket:1;     /* the user is that of a queue_token */
     unsigned                      told:1;       /* the facts are Redis' word, just now */
     unsigned                      remembered:1; /* the result, from before: see user.c */
     unsigned                      stranger:1;   /* no result and no buyer: is it whole? */

@@ -36,6 +36,7 @@ typedef struct {
 static void ngx_http_seckill_control_keyless(ngx_http_request_t *r);
 static ngx_int_t ngx_http_seckill_refuse(ngx_http_seckill_ctx_t *ctx,
     sk_verdict_e verdict);
+static ngx_int_t ngx_http_seckill_expired(ngx_http_seckill_ctx_t *ctx);
 static ngx_http_seckill_freshness_e ngx_http_seckill_freshness(
     ngx_http_seckill_loc_conf_t *conf, ngx_msec_t asked, ngx_msec_t *claimed);
 static ngx_int_t ngx_http_seckill_activity_negative_locked(
@@ -179,7 +180,7 @@ ngx_http_seckill_generation_step(ngx_http_request_t *r,
     if (ctx->answered) {
         ctx->answered = 0;
         ctx->told = !ctx->failed;
-        return NGX_OK;
+        return ngx_http_seckill_expired(ctx);
     }
 
     fresh = ngx_http_seckill_zone_facts(ctx->conf, ctx->activity,
@@ -201,6 +202,19 @@ ngx_http_seckill_generation_step(ngx_http_request_t *r,
     }
 
     ctx->told = 1;
+
+    return ngx_http_seckill_expired(ctx);
+}
+
+
+/* a queue_token is good for as long as the facts of its sale are there */
+
+static ngx_int_t
+ngx_http_seckill_expired(ngx_http_seckill_ctx_t *ctx)
+{
+    if (ctx->ticket && ctx->told && !ctx->facts.known && !ctx->facts.vanished) {
+        return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
+    }
 
     return NGX_OK;
 }

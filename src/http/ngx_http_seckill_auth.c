@@ -59,6 +59,8 @@ ngx_http_seckill_identify_step(ngx_http_request_t *r,
             return ngx_http_seckill_say(ctx, SK_UNAUTHORIZED);
         }
 
+        ctx->ticket = 1;
+
         return NGX_OK;
     }
 
@@ -211,8 +213,8 @@ ngx_http_seckill_auth_session_call(ngx_http_seckill_ctx_t *ctx)
     char                 key[SK_KEY_MAX];
     u_char               name[sizeof("session:") - 1
                               + 2 * NGX_HTTP_SECKILL_HASH_LEN];
-    size_t               lens[2];
-    const char          *argv[2];
+    size_t               lens[4];
+    const char          *argv[4];
     ngx_seckill_call_t  *call;
 
     call = ngx_seckill_call_create(ngx_http_seckill_auth_session_done, ctx,
@@ -224,14 +226,20 @@ ngx_http_seckill_auth_session_call(ngx_http_seckill_ctx_t *ctx)
     (void) ngx_hex_dump(ngx_cpymem(name, "session:", sizeof("session:") - 1),
                         ctx->token_hash, NGX_HTTP_SECKILL_HASH_LEN);
 
-    argv[0] = "GET";
-    lens[0] = sizeof("GET") - 1;
+    /* one byte more than an id has: what is longer is none */
+
+    argv[0] = "GETRANGE";
+    lens[0] = sizeof("GETRANGE") - 1;
     argv[1] = key;
     lens[1] = sk_key_global(key, (char *) ctx->conf->prefix.data,
                             ctx->conf->prefix.len, (char *) name,
                             sizeof(name));
+    argv[2] = "0";
+    lens[2] = 1;
+    argv[3] = "20";
+    lens[3] = 2;
 
-    if (ngx_seckill_call_command(call, 2, argv, lens) != NGX_OK) {
+    if (ngx_seckill_call_command(call, 4, argv, lens) != NGX_OK) {
         ngx_seckill_call_free(call);
         return NULL;
     }

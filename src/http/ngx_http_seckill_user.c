@@ -16,7 +16,7 @@
 #define NGX_HTTP_SECKILL_OVERDUE  3000
 
 /* an order is remembered for so many milliseconds, then Redis is asked again */
-#define NGX_HTTP_SECKILL_REMEMBER  60000
+#define NGX_HTTP_SECKILL_REMEMBER  10000
 
 /* which limit of a user */
 #define NGX_HTTP_SECKILL_LIMIT_BUY     0
