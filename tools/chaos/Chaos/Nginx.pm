@@ -32,7 +32,7 @@ sub new {
         dir     => $dir,
         pidfile => "$dir/nginx.pid",
         log     => "$dir/error.log",
-        journal => "$dir/accepted.log",
+        journal => "$dir/accepted.journal",
         port    => $args{t}->port,
         expected => {},             # workers that the nemesis killed
     }, $class;
@@ -70,10 +70,7 @@ http {
     access_log off;
     keepalive_requests 1000000;
 
-    log_format journal '\$time_iso8601 activity=\$seckill_activity user=\$seckill_user seq=\$seckill_seq '
-                       'epoch=\$seckill_epoch order_no=\$seckill_order_no quantity=\$seckill_quantity '
-                       'redis_time=\$seckill_redis_time request_id=\$seckill_request_id uri=\$uri';
-
+    seckill_journal $self->{journal};
     seckill_zone seckill:16m;
     seckill_redis unix:$self->{redis};
     seckill_auth_key_file $self->{key_file};
@@ -84,7 +81,6 @@ http {
         listen 127.0.0.1:$self->{port} backlog=4096;
         location /seckill/ {
             seckill on;
-            access_log $self->{journal} journal if=\$seckill_accepted;
         }
     }
 }

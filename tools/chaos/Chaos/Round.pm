@@ -180,7 +180,8 @@ sub _after_loss {
         }
         next if $id != $self->{id};
         my $told = JSON::PP->new->decode($out);
-        $loss->{listed} = { map { $_->{user} => 1 } @{ $told->{lost} } };
+        # a purchase that was not answered may have been one, and its buyer may have heard so later
+        $loss->{listed} = { map { $_->{user} => 1 } @{ $told->{lost} }, @{ $told->{maybe} } };
     }
     $loss->{unrestored} = 1 if !$self->{detected};
     $loss->{until} = time * 1000;
@@ -213,7 +214,7 @@ sub _vanished {
     for my $node ($stack->nodes) {
         open my $fh, '<', $node->{journal} or die "cannot read the journal of nginx: $!\n";
         while (my $line = <$fh>) {
-            $gone++ if $line =~ / activity=$self->{id} user=(\d+) / && !$buyers->{$1};
+            $gone++ if $line =~ /^1 accepted seckill \S+ \d+ $self->{id} \d+ \d+ (\d+) / && !$buyers->{$1};
         }
     }
     return $gone;
@@ -297,7 +298,7 @@ sub _keep {
     for my $node ($stack->nodes) {
         $n++;
         copy($node->{log}, "$place/nginx-$n.log");
-        copy($node->{journal}, "$place/accepted-$n.log");
+        copy($node->{journal}, "$place/accepted-$n.journal");
     }
     $n = 0;
     copy($_->{log}, sprintf '%s/seckilld-%02d.log', $place, ++$n) for @{ $stack->{daemons} };
