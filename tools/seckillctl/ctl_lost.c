@@ -166,3 +166,21 @@ ctl_activities_opened(ctl_t *ctl, ctl_activities_t *activities)
 
     return rc;
 }
+
+
+int
+ctl_activity_opened(ctl_t *ctl, uint64_t activity, int *opened)
+{
+    int        rc;
+    MYSQL_RES *res;
+
+    rc = ctl_sql(ctl, &res, "SELECT 1 FROM seckill_stock_log WHERE activity_id = %" PRIu64
+                 " AND kind IN ('open', 'restore') LIMIT 1", activity);
+
+    if (rc == CTL_FINE) {
+        *opened = mysql_num_rows(res) > 0;
+        mysql_free_result(res);
+    }
+
+    return rc;
+}

@@ -21,4 +21,7 @@ int ctl_register(ctl_t *ctl, uint64_t activity);
  */
 int ctl_activities_opened(ctl_t *ctl, ctl_activities_t *activities);
 
+/* *opened: the ledger says that the activity was in Redis. */
+int ctl_activity_opened(ctl_t *ctl, uint64_t activity, int *opened);
+
 #endif /* _CTL_LOST_H_INCLUDED_ */

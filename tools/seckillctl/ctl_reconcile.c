@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ctl_activities.h"
+#include "ctl_lost.h"
 #include "ctl_reconcile.h"
 #include "sk_id.h"
 
@@ -216,6 +217,11 @@ ctl_reconcile_all(ctl_t *ctl, ctl_reconcile_t *options)
 
     rc = ctl_activities_read(ctl, &activities);
     worst = CTL_FINE;
+
+    /* a sale that Redis lost is not in its list */
+    if (rc == CTL_FINE) {
+        rc = ctl_activities_opened(ctl, &activities);
+    }
 
     for (i = 0; rc == CTL_FINE && i < activities.n; i++) {
         rc = ctl_reconcile_one(ctl, options, activities.ids[i]);

@@ -11,6 +11,7 @@
 
 #include "ctl_activities.h"
 #include "ctl_json.h"
+#include "ctl_lost.h"
 #include "ctl_sale.h"
 #include "ctl_terms.h"
 #include "ctl_text.h"
@@ -19,6 +20,7 @@
 typedef struct {
     ctl_activities_t  activities;
     size_t            missing;          /* neither in Redis nor in MySQL */
+    size_t            lost;             /* Redis lost it, or data of it */
     int               one;              /* asked for by id */
     int               mysql;            /* CTL_FINE while MySQL answers */
     ctl_control_t     control;
@@ -31,6 +33,7 @@ typedef struct {
     int64_t     orders;                 /* -1 while MySQL does not answer */
     int64_t     units;
     ctl_promise_t  promise;
+    int         opened;                 /* it was in Redis, by MySQL's ledger, and is not settled */
 } ctl_view_t;
 
 
@@ -56,6 +59,10 @@ ctl_status_view(ctl_t *ctl, ctl_status_t *status, uint64_t activity, ctl_view_t 
         status->mysql = ctl_orders_count(ctl, activity, &orders, &units);
     }
 
+    if (status->mysql == CTL_FINE && view->row.status != 2) {
+        status->mysql = ctl_activity_opened(ctl, activity, &view->opened);
+    }
+
     if (status->mysql == CTL_FINE) {
         status->mysql = ctl_promise_read(ctl, &view->live, &view->row, &view->promise);
     }
@@ -69,6 +76,26 @@ ctl_status_view(ctl_t *ctl, ctl_status_t *status, uint64_t activity, ctl_view_t 
 }
 
 
+/* What the sale is in, as a word; a sale that MySQL opened and Redis lost is no new one. */
+static const char *
+ctl_status_phase(const ctl_view_t *view)
+{
+    return !view->live.exists && view->opened ? "lost" : ctl_live_phase(&view->live);
+}
+
+
+/* Redis lost data of it: nothing is sold before somebody does something */
+static int
+ctl_status_lost(const ctl_view_t *view)
+{
+    const char  *phase;
+
+    phase = ctl_status_phase(view);
+
+    return view->row.status != 2 && (strcmp(phase, "lost") == 0 || strcmp(phase, "paused") == 0);
+}
+
+
 static void
 ctl_status_json(ctl_json_t *json, const ctl_view_t *view)
 {
@@ -78,7 +105,7 @@ ctl_status_json(ctl_json_t *json, const ctl_view_t *view)
 
     ctl_json_map(json, NULL);
     ctl_json_id(json, "activity", live->activity);
-    ctl_json_text(json, "phase", ctl_live_phase(live));
+    ctl_json_text(json, "phase", ctl_status_phase(view));
 
     if (live->exists) {
         ctl_json_map(json, "facts");
@@ -236,6 +263,8 @@ ctl_status_all(ctl_t *ctl, ctl_status_t *status)
             status->missing++;
         }
 
+        status->lost += ctl_status_lost(&view);
+
         if (ctl->json) {
             ctl_status_json(&status->json, &view);
         } else {
@@ -247,7 +276,7 @@ ctl_status_all(ctl_t *ctl, ctl_status_t *status)
         puts("no activity is registered");
     }
 
-    return status->one && status->missing ? CTL_NO : CTL_FINE;
+    return (status->one && status->missing) || status->lost ? CTL_NO : CTL_FINE;
 }
 
 
@@ -266,6 +295,11 @@ ctl_status_look(ctl_t *ctl, uint64_t id)
         rc = CTL_FINE;
     } else {
         rc = ctl_activities_read(ctl, &status.activities);
+
+        /* what Redis lost is not in its list; MySQL down still leaves what Redis says */
+        if (rc == CTL_FINE) {
+            status.mysql = ctl_activities_opened(ctl, &status.activities);
+        }
     }
 
     if (rc == CTL_FINE && ctl->json) {
@@ -364,9 +398,10 @@ const ctl_verb_t  ctl_status_verb = {
     "show a sale, or all of them, as Redis and MySQL hold it",
     "Shows facts, switch, limit of a user, stock, buyers, the stream with what seckilld\n"
     "has not read (unread) and not finished (pending), dead letters and orders.  What a\n"
-    "server cannot tell is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, 3 when\n"
-    "MySQL or Redis does not answer; what Redis said is shown all the same.  A row that was\n"
-    "edited after the start is named: buyers get what was promised.\n"
+    "server cannot tell is \"unknown\" (null in JSON).  Exit 1 when ID is nowhere, or Redis\n"
+    "lost data of a sale, also of one that it does not list any more; 3 when MySQL or\n"
+    "Redis does not answer; what Redis said is shown all the same.  A row that was edited\n"
+    "after the start is named: buyers get what was promised.\n"
     "\n"
     "      --watch[=SECONDS]  again and again, every 2 seconds, until it is stopped\n",
     ctl_status_run
