@@ -264,9 +264,13 @@ sub sale {
     return;
 }
 
-# Waits until the daemon knows of a sale.
+# Waits until the daemon knows of a sale; one that the round before took away is
+# restored first.
 sub found {
     my ($self, $id) = @_;
+
+    $self->_must($self->ctl('restore', $id, '--yes'))
+        if ($self->client->hget($self->key(activity => $id), 'state') // '') ne 'open';
 
     $self->{t}->wait_for(sub {
         return scalar @{ $self->client->xinfo('CONSUMERS', $self->key(orders => $id), 'seckilld') };
