@@ -289,8 +289,9 @@ skb_ledger_i64(const char *text)
 }
 
 
-skb_ledger_e
-skb_ledger_units(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *error)
+static skb_ledger_e
+skb_ledger_read(MYSQL *mysql, uint64_t activity, const char *lock, skb_units_t *units,
+    char *error)
 {
     MYSQL_ROW     column;
     MYSQL_RES    *res;
@@ -299,7 +300,7 @@ skb_ledger_units(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *erro
     memset(units, 0, sizeof(*units));
 
     rc = skb_ledger_sql(mysql, &res, error, "SELECT sold, returned, reserved "
-                        "FROM seckill_activities WHERE id = %" PRIu64 " FOR UPDATE", activity);
+                        "FROM seckill_activities WHERE id = %" PRIu64 "%s", activity, lock);
     if (rc != SKB_LEDGER_ADDED) {
         return rc;
     }
@@ -340,6 +341,36 @@ skb_ledger_units(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *erro
     mysql_free_result(res);
 
     return SKB_LEDGER_ADDED;
+}
+
+
+skb_ledger_e
+skb_ledger_units(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *error)
+{
+    return skb_ledger_read(mysql, activity, " FOR UPDATE", units, error);
+}
+
+
+skb_ledger_e
+skb_ledger_look(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *error)
+{
+    return skb_ledger_read(mysql, activity, "", units, error);
+}
+
+
+/*
+ * A cancel to the product is returned and sold no more: 0.1.0 left it in sold.  What
+ * the ledger gave back and the row does not count is that.
+ */
+static void
+skb_ledger_shift(const skb_units_t *units, int64_t *sold, int64_t *returned)
+{
+    int64_t  moved = units->given - *returned;
+
+    if (moved > 0 && moved <= units->cancelled && moved <= *sold) {
+        *sold -= moved;
+        *returned += moved;
+    }
 }
 
 
@@ -398,6 +429,8 @@ skb_ledger_row(MYSQL *mysql, const skb_movement_t *movement, const skb_change_t 
                                  PRIu64 " units, %" PRId64 " are more than that",
                                  movement->activity, units.sold, units.returned, movement->units);
     }
+
+    skb_ledger_shift(&units, &sold, &returned);
 
     if (units.lines > 0 && sold + returned <= units.taken) {
         snprintf(reserved, sizeof(reserved), ", reserved = %" PRId64, units.taken);
@@ -488,7 +521,7 @@ skb_ledger_product(MYSQL *mysql, uint64_t activity, uint64_t fallback, uint64_t 
 skb_ledger_e
 skb_ledger_take_over(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *error)
 {
-    int64_t       moved, sold, returned;
+    int64_t       sold, returned;
     skb_ledger_e  rc;
 
     error[0] = '\0';
@@ -502,15 +535,9 @@ skb_ledger_take_over(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *
         return SKB_LEDGER_THERE;        /* it never took units from a product */
     }
 
-    /* a cancel to the product is sold no more: 0.1.0 left it there */
     sold = (int64_t) units->sold;
     returned = (int64_t) units->returned;
-    moved = units->given - returned;
-
-    if (moved > 0 && moved <= units->cancelled && moved <= sold) {
-        sold -= moved;
-        returned += moved;
-    }
+    skb_ledger_shift(units, &sold, &returned);
 
     if (sold + returned > units->taken) {
         return skb_ledger_refuse(error, "activity %" PRIu64 " has sold %" PRIu64 " and returned %"

@@ -79,6 +79,9 @@ typedef struct {
 /* Reads and locks both, inside a transaction: ADDED, or REFUSED: there is no such row. */
 skb_ledger_e skb_ledger_units(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *error);
 
+/* The same as it is at this moment, without a lock. */
+skb_ledger_e skb_ledger_look(MYSQL *mysql, uint64_t activity, skb_units_t *units, char *error);
+
 /*
  * The product that the activity's units were taken from, which is the one that
  * gets them back, whatever the row says by now: the one the ledger owes most.

@@ -6,7 +6,6 @@
  */
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,34 +14,13 @@
 #include "sk_key.h"
 #include "sk_scripts.h"
 #include "skb_control.h"
-#include "skb_ledger.h"
 #include "skb_redis.h"
-#include "skb_settle.h"
+#include "skb_settle_private.h"
 
 #define SKB_KEEP_MS      ((uint64_t) 24 * 3600 * 1000)  /* keys stay for this after the settle */
 #define SKB_FACTS_MS     ((uint64_t) 30 * 24 * 3600 * 1000)     /* the facts say that it is over */
 #define SKB_SPREAD_MS    300000                 /* plus less than this, not all at once */
 #define SKB_PAGE         "1000"                 /* buyers of one SSCAN */
-#define SKB_STATEMENT    1024
-
-typedef struct {
-    redisContext        *redis;
-    MYSQL               *mysql;
-    const skb_config_t  *config;
-    const char          *actor;
-    uint64_t             activity;
-    uint64_t             now_ms;        /* Redis' time */
-    uint64_t             buyers;        /* in Redis */
-    skb_settle_t        *out;
-
-    /* the row */
-    int                  ended;
-    uint64_t             epoch;
-    uint64_t             seq_seen;
-    uint64_t             product;
-    uint64_t             sold;
-    uint64_t             returned;
-} skb_settling_t;
 
 
 static skb_settle_e
@@ -53,252 +31,6 @@ skb_settle_redis_failed(skb_settling_t *s, const redisReply *reply)
 
     return skb_redis_class(reply) == SKB_REDIS_ERROR ? SKB_SETTLE_REFUSED
                                                      : SKB_SETTLE_REDIS_LOST;
-}
-
-
-static skb_settle_e
-skb_settle_refuse(skb_settling_t *s, const char *why)
-{
-    snprintf(s->out->error, sizeof(s->out->error), "%s", why);
-
-    return SKB_SETTLE_REFUSED;
-}
-
-
-/* One statement; res NULL: no rows are wanted. */
-static skb_settle_e skb_settle_sql(skb_settling_t *s, MYSQL_RES **res, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static skb_settle_e
-skb_settle_sql(skb_settling_t *s, MYSQL_RES **res, const char *fmt, ...)
-{
-    int         n;
-    char        statement[SKB_STATEMENT];
-    va_list     args;
-    MYSQL_RES  *rows;
-
-    va_start(args, fmt);
-    n = vsnprintf(statement, sizeof(statement), fmt, args);
-    va_end(args);
-
-    if (n < 0 || (size_t) n >= sizeof(statement)) {
-        return skb_settle_refuse(s, "a statement is too long");
-    }
-
-    if (mysql_real_query(s->mysql, statement, (unsigned long) n) == 0) {
-        rows = mysql_store_result(s->mysql);
-
-        if (rows && res) {
-            *res = rows;
-            return SKB_SETTLE_DONE;
-        }
-
-        if (rows) {
-            mysql_free_result(rows);
-        }
-
-        if (mysql_errno(s->mysql) == 0 && res == NULL) {
-            return SKB_SETTLE_DONE;
-        }
-    }
-
-    snprintf(s->out->error, sizeof(s->out->error), "MySQL: %u %.200s", mysql_errno(s->mysql),
-             mysql_error(s->mysql));
-
-    return SKB_SETTLE_MYSQL_LOST;
-}
-
-
-static uint64_t
-skb_settle_column(const char *text)
-{
-    return text ? strtoull(text, NULL, 10) : 0;
-}
-
-
-/* an order is a proof of its seq, whatever was written down */
-static skb_settle_e
-skb_settle_seen(skb_settling_t *s)
-{
-    uint64_t      seq;
-    MYSQL_ROW     column;
-    MYSQL_RES    *res;
-    skb_settle_e  rc;
-
-    rc = skb_settle_sql(s, &res, "SELECT MAX(seq) FROM seckill_orders WHERE activity_id = %"
-                        PRIu64 " AND epoch = %" PRIu64, s->activity, s->epoch);
-    if (rc != SKB_SETTLE_DONE) {
-        return rc;
-    }
-
-    column = mysql_fetch_row(res);
-    seq = column ? skb_settle_column(column[0]) : 0;
-    mysql_free_result(res);
-
-    if (seq > s->seq_seen) {
-        s->seq_seen = seq;
-    }
-
-    return SKB_SETTLE_DONE;
-}
-
-
-static skb_settle_e
-skb_settle_row(skb_settling_t *s, int lock)
-{
-    MYSQL_ROW     column;
-    MYSQL_RES    *res;
-    skb_settle_e  rc;
-
-    rc = skb_settle_sql(s, &res, "SELECT status, epoch, seq_seen, product_id, sold, returned "
-                        "FROM seckill_activities WHERE id = %" PRIu64 "%s", s->activity,
-                        lock ? " FOR UPDATE" : "");
-    if (rc != SKB_SETTLE_DONE) {
-        return rc;
-    }
-
-    column = mysql_fetch_row(res);
-
-    if (column) {
-        s->ended = skb_settle_column(column[0]) == 2;
-        s->epoch = skb_settle_column(column[1]);
-        s->seq_seen = skb_settle_column(column[2]);
-        s->product = skb_settle_column(column[3]);
-        s->sold = skb_settle_column(column[4]);
-        s->returned = skb_settle_column(column[5]);
-    }
-
-    mysql_free_result(res);
-
-    s->out->sold = s->sold;
-
-    if (column && !lock) {
-        rc = skb_settle_seen(s);
-    }
-
-    return column ? rc
-                  : skb_settle_refuse(s, "the activity is not in seckill_activities");
-}
-
-
-static skb_settle_e
-skb_settle_ledger(skb_settling_t *s, skb_ledger_e rc)
-{
-    switch (rc) {
-
-    case SKB_LEDGER_FAILED:
-        return skb_ledger_broken(s->mysql) ? SKB_SETTLE_REFUSED : SKB_SETTLE_MYSQL_LOST;
-
-    case SKB_LEDGER_REFUSED:
-        return SKB_SETTLE_REFUSED;
-
-    default:
-        return SKB_SETTLE_DONE;
-    }
-}
-
-
-/* Units that an earlier settle gave back. */
-static skb_settle_e
-skb_settle_before(skb_settling_t *s)
-{
-    MYSQL_ROW     column;
-    MYSQL_RES    *res;
-    skb_settle_e  rc;
-
-    rc = skb_settle_sql(s, &res, "SELECT SUM(units) FROM seckill_stock_log WHERE activity_id = %"
-                        PRIu64 " AND kind = 'settle'", s->activity);
-    if (rc != SKB_SETTLE_DONE) {
-        return rc;
-    }
-
-    column = mysql_fetch_row(res);
-    s->out->unsold = column ? skb_settle_column(column[0]) : 0;
-    mysql_free_result(res);
-
-    return SKB_SETTLE_ALREADY;
-}
-
-
-/* what is returned can't be sold any more, whatever still comes */
-static skb_settle_e
-skb_settle_write(skb_settling_t *s, int64_t unsold)
-{
-    skb_settle_e    rc;
-    skb_movement_t  movement = { s->activity, 0, s->epoch, "settle", "settle", unsold, NULL,
-                                 s->actor, NULL };
-
-    rc = skb_settle_ledger(s, skb_ledger_product(s->mysql, s->activity, s->product,
-                                                 &movement.product, s->out->error));
-    if (rc == SKB_SETTLE_DONE) {
-        rc = skb_settle_ledger(s, skb_ledger_add(s->mysql, &movement, s->out->error));
-    }
-
-    if (rc == SKB_SETTLE_DONE) {
-        rc = skb_settle_sql(s, NULL, "UPDATE seckill_activities SET status = 2 WHERE id = %"
-                            PRIu64, s->activity);
-    }
-
-    return rc;
-}
-
-
-/* inside the transaction */
-static skb_settle_e
-skb_settle_money(skb_settling_t *s)
-{
-    int64_t       unsold;
-    skb_units_t   units;
-    skb_settle_e  rc;
-
-    if ((rc = skb_settle_row(s, 1)) != SKB_SETTLE_DONE) {
-        return rc;
-    }
-
-    if (s->ended) {
-        return skb_settle_before(s);
-    }
-
-    rc = skb_settle_ledger(s, skb_ledger_units(s->mysql, s->activity, &units, s->out->error));
-    if (rc != SKB_SETTLE_DONE) {
-        return rc;
-    }
-
-    /* units that were never taken from the product don't go back to it */
-    unsold = units.lines > 0 ? units.taken - (int64_t) units.sold - (int64_t) units.returned : 0;
-
-    if (unsold < 0) {
-        return skb_settle_refuse(s, "MySQL has sold and returned more units than the ledger "
-                                 "reserved");
-    }
-
-    s->out->unsold = (uint64_t) unsold;
-
-    return skb_settle_write(s, unsold);
-}
-
-
-static skb_settle_e
-skb_settle_mysql(skb_settling_t *s)
-{
-    skb_settle_e  rc;
-
-    rc = skb_settle_sql(s, NULL, "START TRANSACTION");
-    if (rc != SKB_SETTLE_DONE) {
-        return rc;
-    }
-
-    rc = skb_settle_money(s);
-
-    if (rc == SKB_SETTLE_DONE) {
-        return skb_settle_sql(s, NULL, "COMMIT");
-    }
-
-    if (mysql_rollback(s->mysql) != 0 && rc == SKB_SETTLE_ALREADY) {
-        return SKB_SETTLE_MYSQL_LOST;
-    }
-
-    return rc;
 }
 
 
@@ -611,7 +343,8 @@ skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64
 
     /* ended, and nothing on its way: no buyer comes after this look */
     if (strcmp(status, "ready") == 0
-        && ((!missing_ok && (rc = skb_settle_buyers(&s)) != SKB_SETTLE_DONE)
+        && ((rc = skb_settle_prove(&s)) != SKB_SETTLE_DONE
+            || (!missing_ok && (rc = skb_settle_buyers(&s)) != SKB_SETTLE_DONE)
             || (rc = skb_settle_close(&s, "close", status, sizeof(status))) != SKB_SETTLE_DONE
             || (rc = skb_settle_status(&s, status)) != SKB_SETTLE_DONE))
     {
@@ -623,6 +356,8 @@ skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64
     if (money != SKB_SETTLE_DONE && money != SKB_SETTLE_ALREADY) {
         return money;
     }
+
+    settle->booked = 1;
 
     rc = skb_settle_whole(&s, &whole);
 

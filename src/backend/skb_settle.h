@@ -27,6 +27,7 @@ typedef struct {
     uint64_t     missing;               /* buyers in Redis of whom MySQL knows nothing */
     uint64_t     sold;                  /* units in orders */
     uint64_t     unsold;                /* units that products.stock got back, now or before */
+    int          booked;                /* MySQL has it, now or before */
     uint64_t     expire_ms;             /* when the keys but the facts go, 0: they are gone */
     char         error[256];            /* of REFUSED and the lost ones */
 } skb_settle_t;

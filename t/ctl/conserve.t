@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use BooksTest;
+use MysqlCut;
 use Test::More;
 
 my $c     = BooksTest->new;
@@ -193,6 +194,71 @@ sub sold_once_more {
     is($exit, 4, 'nothing is left: nothing is queued');
     like($out, qr/no units are left/, '... and says why');
     is($c->everything, $before, '... and nothing was changed');
+}
+
+# a limit that the shop raised by hand: no such units, whatever is restored or given back
+{
+    my $id = $c->sale(products_stock => 10);
+    $c->buy($id, 1 .. 3);
+    $c->drain($id);
+    $dbh->do("UPDATE seckill_activities SET stock_limit = 15 WHERE id = $id");
+    $redis->del($c->key('stock', $id));
+    my ($exit, $out, $err) = $c->ctl('restore', $id, '--yes');
+    is($exit, 0, 'a restore while stock_limit says 15 and ten were reserved') or diag($out, $err);
+    like($err, qr/is 15, of which 10 units were reserved/, '... which is told');
+    is($c->stock($id), 7, '... puts seven on sale');
+    is($c->facts($id)->{stock_limit}, 10, '... of ten');
+    is(($c->ctl('restock', $id, 1))[0], 4, 'there is no unit for a restock');
+    over($id);
+    ($exit, $out, $err) = $c->ctl('settle', $id, '--yes');
+    is($exit, 0, 'the settle') or diag($out, $err);
+    is(all($id), 10, '... gives back what was taken');
+}
+
+# cancelled orders, by a daemon of 0.1.0 and by ours, in one sale
+{
+    my $id = $c->sale(products_stock => 10);
+    $c->buy($id, 1 .. 6);
+    $c->drain($id);
+    my $cancel = sub {
+        my ($user, $old) = @_;
+        $dbh->do("UPDATE seckill_orders SET status = 3 WHERE activity_id = $id AND user_id = $user");
+        $dbh->do('INSERT INTO seckill_stock_log (activity_id, product_id, epoch, kind, ref, units, target, '
+            . "actor) VALUES ($id, $id, 1, 'cancel', 'order:$user', 1, 'product', 'x')");
+        $dbh->do("UPDATE products SET stock = stock + 1 WHERE id = $id");
+        return;
+    };
+    $cancel->(1);                               # sold stays 6: what 0.1.0 does
+    $c->buy($id, 7);
+    $c->bury($id, 7);
+    my ($exit, $out, $err) = $c->ctl('reconcile', $id, @release);
+    is(row($id), '5 2 10', 'the next movement of ours puts the cancel of 0.1.0 where it belongs')
+        or diag($out, $err);
+    is(($c->reconcile($id))[0], 0, '... and the books are in order');
+    is($c->products_stock($id), 2, '... two units are with the product');
+    over($id);
+    is(($c->ctl('settle', $id, '--yes'))[0], 0, 'settled');
+    is($c->products_stock($id), 5, '... five units are with the product, five with buyers');
+}
+
+# a settle whose COMMIT was not answered: it says so, and the second try adds nothing
+{
+    my $proxy = MysqlCut->new($c->t->dir, $c->{mysql}{sock});
+    my $direct = $c->{conf};
+    my $id = $c->sale(products_stock => 10);
+    $c->buy($id, 1);
+    $c->drain($id);
+    over($id);
+    $c->{conf} = $c->t->conf(redis => $c->{redis}, mysql => { %{ $c->{mysql} }, sock => $proxy->sock });
+    $proxy->cut(after => 'COMMIT');
+    my ($exit, $out, $err) = $c->ctl('settle', $id, '--yes');
+    ok($proxy->was_cut, 'a settle, and the answer of its COMMIT is lost');
+    is($exit, 5, '... is partly done');
+    like($err, qr/Redis has closed the sale, what MySQL did is not known; run it again/, '... which it says');
+    ($exit, $out, $err) = $c->ctl('settle', $id, '--yes');
+    is($exit, 0, '... the second try finishes it') or diag($out, $err);
+    is($c->products_stock($id), 9, '... and adds nothing twice');
+    $c->{conf} = $direct;
 }
 
 done_testing();

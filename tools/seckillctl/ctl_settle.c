@@ -34,8 +34,16 @@ ctl_settle_failed(ctl_t *ctl, uint64_t activity, skb_settle_e how, const skb_set
                         : "purchases are not written yet");
     }
 
+    if (settle->booked) {
+        return ctl_fail(ctl, CTL_PARTLY, "%s; MySQL has settled the sale, %" PRIu64 " units went "
+                        "back to the product; not done: the keys' expiry in Redis, run it again",
+                        settle->error, settle->unsold);
+    }
+
     return ctl_fail(ctl, how == SKB_SETTLE_REFUSED ? CTL_REFUSED
-                    : settle->expire_ms ? CTL_PARTLY : CTL_UNREACHABLE, "%s%s", settle->error,
+                    : settle->expire_ms ? CTL_PARTLY : CTL_UNREACHABLE, "%s%s%s", settle->error,
+                    how != SKB_SETTLE_REFUSED && settle->expire_ms
+                    ? "; Redis has closed the sale, what MySQL did is not known" : "",
                     how == SKB_SETTLE_REFUSED ? "" : "; run it again");
 }
 
