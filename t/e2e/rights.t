@@ -11,7 +11,7 @@ use BooksTest;
 use Digest::SHA qw(sha256_hex);
 use IO::Socket::INET;
 use JSON ();
-use NodesTest qw(burst tally token);
+use ReadmeRights;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -22,36 +22,20 @@ my $dbh   = $c->dbh;
 
 my $server  = $redis->info;
 my $version = $server->{redis_version};
-my $old     = $version =~ /^6\./;
+my $old     = ReadmeRights::old($redis);
 diag('on ' . ($server->{valkey_version} ? "Valkey $server->{valkey_version}" : "Redis $version"));
 
-# --- the users, as README makes them; twice, for running a line again changes nothing
+# --- the users, as README makes them
 
-my $readme = do { local (@ARGV, $/) = $t->root . '/README.md'; <> };
-for my $user (qw(nginx seckilld seckillctl)) {
-    my ($rights) = $readme =~ /ACL SETUSER $user reset on >\.\.\. (.*?)\n\n/s or die "README grants nothing to $user";
-    $rights =~ s/\(\S+ ([^)]*)\)/$1/g if $old;
-    for (1, 2) {
-        is(eval { $redis->acl('SETUSER', $user, 'reset', 'on', ">$user-word", split ' ', $rights) } // $@, 'OK',
-            "Redis takes the line of $user");
-    }
-}
-my %word = map { $_ => $t->file("$_.word", "$_-word\n", oct 600) } qw(nginx seckilld seckillctl);
+my %word = ReadmeRights::grant($t, $c->{redis});
 my %as   = map { $_ => do { my $k = $t->redis_client($c->{redis}); $k->auth($_, "$_-word"); $k } } keys %word;
 my $conf = sub {
     my ($user, @more) = @_;
     return $t->conf(redis => $c->{redis}, mysql => $c->{mysql}, 'redis.user' => $user, 'redis.password_file' => $word{$user}, @more);
 };
 my %daemon = ('consumer.retain' => '1s', 'consumer.claim_idle' => '300ms', 'consumer.attempts' => 1, 'consumer.settle_after' => '0s');
-$redis->acl('LOG', 'RESET');
 
-# what was denied since the last look
-sub denied {
-    my @log = map { my %l = @{$_}; "$l{username}: $l{reason} $l{object} $l{context}" } @{ $redis->acl('LOG', 1000) };
-    $redis->acl('LOG', 'RESET');
-    # doctor tries it, for users who may
-    return [grep { $_ ne 'seckillctl: command config|get toplevel' && $_ ne 'seckillctl: command config toplevel' } @log];
-}
+sub denied { return ReadmeRights::denied($redis) }
 
 $c->{conf} = $conf->('seckillctl');
 my $daemon_conf = $conf->('seckilld', %daemon);

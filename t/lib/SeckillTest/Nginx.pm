@@ -66,7 +66,9 @@ sub _nginx_conf {
     $http .= "\n    seckill_zone seckill:8m;\n    seckill_redis unix:$args{redis}{sock};"
         if $args{redis};
     $http .= "\n    seckill_auth_key_file $args{key_file};" if $args{key_file};
-    $http .= "\n    seckill_journal " . ($args{journal} // 'off') . ';' if $http !~ /^\s*seckill_journal\s/m;
+    # journal => '': none, as with 0.1.0
+    $http .= "\n    seckill_journal " . ($args{journal} // 'off') . ';'
+        if $http !~ /^\s*seckill_journal\s/m && ($args{journal} // 'off') ne '';
 
     my $location = $args{location} // 'seckill on;';
     $location = "location /seckill/ {\n            $location\n        }"
