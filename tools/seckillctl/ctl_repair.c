@@ -29,17 +29,26 @@ static int
 ctl_mend_member(ctl_t *ctl, ctl_repair_t *repair, uint64_t user)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1];
+    char         keys[2][SK_KEY_MAX + 1], number[24];
     redisReply  *reply;
 
-    ctl_key(ctl, key, SK_KEY_BUYERS, repair->books->activity, 0);
+    ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, repair->books->activity, 0);
+    ctl_key(ctl, keys[1], SK_KEY_BUYERS, repair->books->activity, 0);
+    snprintf(number, sizeof(number), "%" PRIu64, user);
 
-    rc = ctl_redis(ctl, &reply, "SADD %s %" PRIu64, key, user);
-
-    if (rc == CTL_FINE) {
-        repair->members += ctl_reply_u64(reply);
-        freeReplyObject(reply);
+    rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_MEND, 2,
+                        (const char *[]) { keys[0], keys[1], number }, 1);
+    if (rc != CTL_FINE) {
+        return rc;
     }
+
+    if (reply->type == REDIS_REPLY_INTEGER) {
+        repair->members += ctl_reply_u64(reply);
+    } else {
+        rc = ctl_redis_refused(ctl, reply);
+    }
+
+    freeReplyObject(reply);
 
     return rc;
 }
