@@ -3,7 +3,8 @@
 -- KEYS[1] activity, hash   KEYS[2] stock, string   KEYS[3] order_users, set
 -- KEYS[4] orders, stream   KEYS[5] eligible, set; may be left out
 -- ARGV late "0" or "1", product_id, price, stock_limit, start_ms, end_ms,
---      max_quantity, eligible "0" or "1", epoch
+--      max_quantity, eligible "0" or "1", epoch, and "dry" or nothing: it answers
+--      as it would, and changes nothing, nor would Redis refuse the writes now
 --
 -- Returns { status, epoch, rev, now_ms, stock left }; status is
 --   created    was not there
@@ -27,7 +28,7 @@ local call = redis.call
 local facts, stock, buyers, orders = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local late, product_id, price, stock_limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local start_ms, end_ms, max_quantity = ARGV[5], ARGV[6], ARGV[7]
-local eligible, epoch = ARGV[8], ARGV[9]
+local eligible, epoch, dry = ARGV[8], ARGV[9], ARGV[10]
 
 local function refuse(what)
   return redis.error_reply("SECKILL " .. what)
@@ -49,8 +50,8 @@ local function is_flag(text)
   return text == "0" or text == "1"
 end
 
-if #KEYS < 4 or #KEYS > 5 or #ARGV ~= 9 then
-  return refuse("preheat takes four or five keys and nine arguments")
+if #KEYS < 4 or #KEYS > 5 or #ARGV ~= (dry == "dry" and 10 or 9) then
+  return refuse("preheat takes four or five keys and nine arguments, and maybe dry")
 end
 if not (is_flag(late) and is_flag(eligible)) then
   return refuse("late and eligible are 0 or 1")
@@ -114,6 +115,31 @@ if eligible == "1" and there[5] then
   kept[#kept + 1] = "1"
 end
 
+-- Why Redis would refuse to write, or nil.  The probes are writes that change nothing.
+local function refusal(rev)
+  local probe, err
+
+  if rev then
+    probe = redis.pcall("HSET", facts, "rev", rev)
+  else
+    probe = redis.pcall("XADD", orders, "NOMKSTREAM", "*", "v", "1")
+  end
+  err = type(probe) == "table" and probe.err
+  if err and (rev or string.find(err, "OOM", 1, true) or string.find(err, "MISCONF", 1, true)
+              or string.find(err, "READONLY", 1, true)
+              or string.find(err, "NOREPLICAS", 1, true)) then
+    return probe
+  end
+
+  -- before 7.0 rights can't be asked for
+  if redis.acl_check_cmd
+     and not (redis.acl_check_cmd("SET", stock, stock_limit)
+              and redis.acl_check_cmd("HSET", facts, "rev", "1")
+              and redis.acl_check_cmd("XGROUP", "CREATE", orders, GROUP, "0", "MKSTREAM")) then
+    return refuse("NOPERM for SET, HSET or XGROUP CREATE on the sale's keys")
+  end
+end
+
 -- the group reads from 0: what was sold before the daemon's first start counts
 local function write(rev, ...)
   if not group_exists() then
@@ -135,7 +161,14 @@ if not there[1] then
     return { "late", 0, 0, now_ms, 0 }
   end
 
-  write(1, "state", "open", "seq", "0")
+  if dry then
+    local no = refusal()
+    if no then
+      return no
+    end
+  else
+    write(1, "state", "open", "seq", "0")
+  end
   return { "created", number(epoch), 1, now_ms, number(stock_limit) }
 end
 
@@ -165,8 +198,14 @@ local same = left == number(stock_limit) and group_exists()
 for i = 1, #given, 2 do
   same = same and call("HGET", facts, given[i]) == given[i + 1]
 end
+if dry then
+  local no = refusal(fact[3])
+  if no then
+    return no
+  end
+end
 if same then
-  for i = 1, #kept, 2 do
+  for i = 1, dry and 0 or #kept, 2 do
     if call("HGET", facts, kept[i]) ~= kept[i + 1] then
       call("HSET", facts, kept[i], kept[i + 1])
     end
@@ -177,5 +216,7 @@ if starts_at_once and late == "0" then
   return { "late", old_epoch, rev, now_ms, left or 0 }
 end
 
-write(rev + 1)
+if not dry then
+  write(rev + 1)
+end
 return { "updated", number(epoch), rev + 1, now_ms, number(stock_limit) }

@@ -238,14 +238,38 @@ sub conf_of_user {
     like($err, qr/warning: Redis does not tell its maxmemory-policy/, '... with a warning');
 }
 
-# a break between MySQL and Redis, or within Redis, is healed by running it again
-for my $case (
-    [ 'nosadd', '-sadd', 3600, [] ],
-    [ 'noscript', '-evalsha', 3600, [] ],
-    [ 'nohincrby', '-hincrby', 3600, [] ],
-    [ 'latescript', '-evalsha', -5, ['--late'] ],
-    )
+# what Redis would refuse is found before the first write
+for my $case ([ 'noscript', '-evalsha', 3600, [] ], [ 'latescript', '-evalsha', -5, ['--late'] ],
+    [ 'noset', '-set', 3600, [] ], [ 'nogroup', '-xgroup|create', 3600, [] ])
 {
+    my ($name, $rule, $start, $late) = @{$case};
+    my $id = $c->activity(start => $start);
+    my $before = $c->everything;
+    my ($exit, undef, $err) = $t->ctl(conf_of_user($name, $rule), 'preheat', $id, @{$late});
+    is($exit, 4, "without the right $rule it is refused");
+    like($err, qr/(?:NOPERM|can't run this command)/, '... with the reason');
+    like($err, qr/nothing was changed/, '... and what was done: nothing');
+    is($c->everything, $before, '... indeed');
+    is(($c->ctl('preheat', $id, @{$late}))[0], 0, '... with it all is well');
+}
+
+{
+    my $id = $c->activity;
+    $redis->xgroup('CREATE', "seckill:orders:{$id}", 'other', 0, 'MKSTREAM');
+    refused([$id], qr/is left over/, 'an empty stream without facts');
+    $redis->del("seckill:orders:{$id}");
+    $redis->set("seckill:stock:{$id}", 'many');
+    refused([$id], qr/is left over/, 'a stock that is no number');
+
+    my $damaged = $c->activity;
+    $c->ctl('preheat', $damaged);
+    $redis->hdel("seckill:activity:{$damaged}", 'seq');
+    $c->dbh->do("UPDATE seckill_activities SET stock_limit = 110, seckill_price = 1 WHERE id = $damaged");
+    refused([$damaged], qr/facts of the activity are missing or damaged/, 'facts without a seq');
+}
+
+# a break between MySQL and Redis, or within Redis, is healed by running it again
+for my $case ([ 'nosadd', '-sadd', 3600, [] ], [ 'nohincrby', '-hincrby', 3600, [] ]) {
     my ($name, $rule, $start, $late) = @{$case};
     my $id = $c->activity(start => $start);
     my ($exit, undef, $err) = $t->ctl(conf_of_user($name, $rule), 'preheat', $id, @{$late});

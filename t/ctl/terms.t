@@ -286,15 +286,23 @@ for my $who (qw(daemon preheat)) {
     my $id = $c->activity(stock_limit => 10);
     $c->ctl('preheat', $id);
     edit($id, 'stock_limit = 30, seckill_price = 3.00');
+    my $before = $c->everything;
     $c->redis->config('SET', 'maxmemory', 1);
     my ($exit, $out, $err) = $c->ctl('preheat', $id);
+    is($exit, 4, 'Redis can not write: refused');
+    like($err, qr/Redis: .*OOM.*activity $id: nothing was changed/s, '... with its reason');
+    is($c->everything, $before, '... before the first write');
+    $c->redis->config('SET', 'maxmemory', 0);
+
+    $c->redis->acl('SETUSER', 'default', '-sadd');
+    ($exit, $out, $err) = $c->ctl('preheat', $id);
     is($exit, 5, 'Redis refuses the second step: partly done');
     like($err, qr/MySQL has the terms of epoch 2 and took 20 units from the product, Redis is as it was/,
         '... it says exactly what is done');
     ($exit, $out, $err) = $c->ctl('preheat', $id);
-    like($err, qr/Redis: .*OOM/, '... again: the same reason');
+    like($err, qr/Redis: .*(?:NOPERM|permission)/, '... again: the same reason');
     like($err, qr/activity $id: nothing was changed/, '... and nothing more is done');
-    $c->redis->config('SET', 'maxmemory', 0);
+    $c->redis->acl('SETUSER', 'default', '+sadd');
     is(($c->ctl('preheat', $id))[0], 0, '... and then it works');
     is($c->products_stock($id), 970, '... units were taken once');
     is_deeply($c->terms($id), [ "1 $id 9.90 1 preheat", "2 $id 3.00 1 preheat" ], '... one more epoch');

@@ -247,6 +247,42 @@ subtest 'leftovers and wrong types' => sub {
     $s->refused(sub { preheat() }, qr/SECKILL stock/, 'stock abc');
 };
 
+subtest 'dry: it answers as it would, and nothing changes' => sub {
+    my $dry = sub {
+        my (%change) = @_;
+        my $before = $s->dump_all;
+        my $reply  = $s->call('preheat', [$facts, $stock, $buyers, $orders], argv(%change), 'dry');
+        my $answer = join ' ', @{$reply}[0 .. 2, 4];
+        return $before eq $s->dump_all ? $answer : "$answer, and something was written";
+    };
+    $redis->flushdb;
+    is($dry->(), 'created 1 1 100', 'a new sale');
+    is($redis->dbsize, 0, 'nothing is there');
+    is($dry->(start_ms => $now - 1000), 'late 0 0 0', 'a late one');
+    preheat();
+    is($dry->(), 'unchanged 1 1 100', 'the same');
+    is($dry->(price => '1.00', epoch => 2), 'updated 2 2 100', 'a change');
+    $redis->hdel($facts, 'buyers_extra');
+    is($dry->(), 'unchanged 1 1 100', 'of version 0.1.0');
+    $redis->hset($facts, seq => 1);
+    is($dry->(price => '1.00'), 'started 1 1 100', 'a sale that sold');
+
+    for my $there (0, 1) {
+        $redis->flushdb;
+        preheat() if $there;
+        $redis->config('SET', 'maxmemory', 1);
+        $s->refused(sub { $dry->() }, qr/OOM/, "out of memory, sale there: $there");
+        $redis->config('SET', 'maxmemory', 0);
+        $redis->replicaof('127.0.0.1', $s->t->port);
+        $s->refused(sub { $dry->() }, qr/READONLY/, "a replica, sale there: $there");
+        $redis->replicaof('NO', 'ONE');
+        next if $redis->info->{redis_version} =~ /^6/;
+        $redis->acl('SETUSER', 'less', 'on', '>word', '~*', '+@all', '-xgroup|create');
+        local $s->{client} = $s->connect_as('less', 'word');
+        $s->refused(sub { $dry->() }, qr/NOPERM/, "without a right, sale there: $there", $redis);
+    }
+};
+
 subtest 'arguments' => sub {
     my @no_number = ('', 'abc', '-1', '+1', '1.0', '1e3', '0x1', '01', ' 1', "1\n", 'nan', 'inf', '1' x 16);
     my %bad = (

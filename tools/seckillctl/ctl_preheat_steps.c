@@ -20,41 +20,6 @@
 #include "ctl_preheat.h"
 
 
-static void
-ctl_preheat_foresee(ctl_preheat_t *preheat)
-{
-    const char        *status;
-    const ctl_row_t   *row;
-    const ctl_live_t  *live;
-
-    row = &preheat->row;
-    live = &preheat->live;
-
-    if (!live->exists) {
-        status = "created";
-
-    } else if (preheat->resumed) {
-        status = "finished";
-
-    } else if (live->epoch == preheat->terms.epoch && live->stock_limit == row->stock_limit
-               && live->product_id == row->product_id
-               && live->start_ms == row->start_ms && live->end_ms == row->end_ms
-               && live->max_quantity == row->max_quantity
-               && live->by_registration == row->by_registration
-               && strcmp(live->price, row->price) == 0)
-    {
-        status = "unchanged";
-
-    } else {
-        status = "updated";
-    }
-
-    snprintf(preheat->status, sizeof(preheat->status), "%s", status);
-    preheat->rev = live->rev + (strcmp(status, "created") == 0 || strcmp(status, "updated") == 0);
-    preheat->stock = preheat->resumed ? live->stock : (int64_t) row->stock_limit;
-}
-
-
 /*
  * Which epoch Redis shall have: the last one when its terms are the row's, else a new
  * one above all.  Terms of a run that was cut off are left alone: somebody may still
@@ -114,49 +79,9 @@ ctl_preheat_ask(ctl_t *ctl, ctl_preheat_t *preheat)
 }
 
 
-/* The first step, after the questions, in one transaction. */
+/* dry: Redis tells what it would do, and changes nothing. */
 static int
-ctl_preheat_promise(ctl_t *ctl, void *data)
-{
-    int             rc;
-    char            error[CTL_MESSAGE_MAX / 2];
-    ctl_preheat_t  *preheat;
-
-    preheat = data;
-
-    rc = ctl_preheat_ask(ctl, preheat);
-    if (rc != CTL_FINE) {
-        return rc;
-    }
-
-    ctl_preheat_foresee(preheat);
-    preheat->reserve.epoch = preheat->terms.epoch;
-
-    if (preheat->fresh
-        && skb_terms_write(ctl_mysql(ctl), preheat->activity, &preheat->terms,
-                           SKB_TERMS_PREHEAT, error, sizeof(error)) != SKB_TERMS_DONE)
-    {
-        return ctl_sql_failed(ctl);
-    }
-
-    if (preheat->resumed) {
-        return CTL_FINE;
-    }
-
-    rc = ctl_reserve_take(ctl, preheat->activity, &preheat->row, &preheat->reserve);
-
-    /* nothing in Redis can be of another epoch yet */
-    if (rc == CTL_FINE && preheat->row.epoch == 0) {
-        rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
-                     " WHERE id = %" PRIu64, preheat->terms.epoch, preheat->activity);
-    }
-
-    return rc;
-}
-
-
-static int
-ctl_preheat_script(ctl_t *ctl, const ctl_preheat_t *preheat, redisReply **reply)
+ctl_preheat_script(ctl_t *ctl, const ctl_preheat_t *preheat, int dry, redisReply **reply)
 {
     char                keys[5][SK_KEY_MAX + 1], number[7][24];
     const ctl_row_t    *row;
@@ -182,8 +107,8 @@ ctl_preheat_script(ctl_t *ctl, const ctl_preheat_t *preheat, redisReply **reply)
     return ctl_redis_eval(ctl, reply, SK_SCRIPT_PREHEAT, 5, (const char *[]) {
                               keys[0], keys[1], keys[2], keys[3], keys[4],
                               preheat->late ? "1" : "0", number[0], terms->price, number[1],
-                              number[2], number[3], number[4], number[5], number[6]
-                          }, 9);
+                              number[2], number[3], number[4], number[5], number[6], "dry"
+                          }, dry ? 10 : 9);
 }
 
 
@@ -192,8 +117,6 @@ static int
 ctl_preheat_answer(ctl_t *ctl, ctl_preheat_t *preheat, const redisReply *reply)
 {
     const char  *status;
-
-    preheat->step = CTL_PREHEAT_PROMISED;
 
     if (reply->type == REDIS_REPLY_ERROR) {
         return ctl_fail(ctl, CTL_REFUSED, "Redis: %s", reply->str);
@@ -212,12 +135,82 @@ ctl_preheat_answer(ctl_t *ctl, ctl_preheat_t *preheat, const redisReply *reply)
                         preheat->activity, status[0] == 'l' ? "; say --late to open it" : "");
     }
 
-    preheat->step = CTL_PREHEAT_LIVE;
     snprintf(preheat->status, sizeof(preheat->status), "%s", status);
     preheat->rev = ctl_reply_u64(reply->element[2]);
     preheat->stock = (int64_t) ctl_reply_u64(reply->element[4]);
 
     return CTL_FINE;
+}
+
+
+/* Redis' own answer to all of it, before anything is written. */
+static int
+ctl_preheat_prove(ctl_t *ctl, ctl_preheat_t *preheat)
+{
+    int          rc;
+    redisReply  *reply;
+
+    rc = ctl_preheat_script(ctl, preheat, 1, &reply);
+
+    if (rc == CTL_FINE) {
+        rc = ctl_preheat_answer(ctl, preheat, reply);
+        freeReplyObject(reply);
+    }
+
+    if (rc != CTL_FINE) {
+        ctl_warn("activity %" PRIu64 ": nothing was changed", preheat->activity);
+    }
+
+    return rc;
+}
+
+
+/* The first step, after the questions, in one transaction. */
+static int
+ctl_preheat_promise(ctl_t *ctl, void *data)
+{
+    int             rc;
+    char            error[CTL_MESSAGE_MAX / 2];
+    ctl_preheat_t  *preheat;
+
+    preheat = data;
+
+    rc = ctl_preheat_ask(ctl, preheat);
+    if (rc != CTL_FINE) {
+        return rc;
+    }
+
+    if (preheat->resumed) {
+        snprintf(preheat->status, sizeof(preheat->status), "finished");
+        preheat->rev = preheat->live.rev;
+        preheat->stock = preheat->live.stock;
+
+    } else if ((rc = ctl_preheat_prove(ctl, preheat)) != CTL_FINE) {
+        return rc;
+    }
+
+    preheat->reserve.epoch = preheat->terms.epoch;
+
+    if (preheat->fresh
+        && skb_terms_write(ctl_mysql(ctl), preheat->activity, &preheat->terms,
+                           SKB_TERMS_PREHEAT, error, sizeof(error)) != SKB_TERMS_DONE)
+    {
+        return ctl_sql_failed(ctl);
+    }
+
+    if (preheat->resumed) {
+        return CTL_FINE;
+    }
+
+    rc = ctl_reserve_take(ctl, preheat->activity, &preheat->row, &preheat->reserve);
+
+    /* nothing in Redis can be of another epoch yet */
+    if (rc == CTL_FINE && preheat->row.epoch == 0) {
+        rc = ctl_sql(ctl, NULL, "UPDATE seckill_activities SET epoch = %" PRIu64
+                     " WHERE id = %" PRIu64, preheat->terms.epoch, preheat->activity);
+    }
+
+    return rc;
 }
 
 
@@ -235,7 +228,7 @@ ctl_preheat_redis(ctl_t *ctl, ctl_preheat_t *preheat)
 
     preheat->step = CTL_PREHEAT_ASKED;
 
-    rc = ctl_preheat_script(ctl, preheat, &reply);
+    rc = ctl_preheat_script(ctl, preheat, 0, &reply);
     if (rc != CTL_FINE) {
         return rc;
     }
@@ -244,9 +237,11 @@ ctl_preheat_redis(ctl_t *ctl, ctl_preheat_t *preheat)
     freeReplyObject(reply);
 
     if (rc != CTL_FINE) {
+        preheat->step = CTL_PREHEAT_PROMISED;
         return rc;
     }
 
+    preheat->step = CTL_PREHEAT_LIVE;
     ctl_failpoint("after_facts");
 
     /* the nodes drop what they remember, and find all of it there */
