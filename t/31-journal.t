@@ -4,6 +4,7 @@
 use SeckillNginx;
 use SignedJournal;
 use Test::Nginx::Socket 'no_plan';
+use Time::HiRes ();
 
 log_level('info');
 master_on();
@@ -98,3 +99,28 @@ seckill_journal $TEST_NGINX_DIR/three.journal;
         '1001 3 0 1001 1 - lost-1 x', 'one line');
     Test::More::is(scalar(grep { $_->{kind} eq 'accepted' } ::journal('three.journal')), 0, '... and none that says more');
 }]
+
+
+
+=== TEST 4: the key that a worker looks for at its start: "not there" turns no buyer away
+--- seckill
+seckill_journal $TEST_NGINX_DIR/four.journal;
+seckill_refresh 20s;
+--- redis
+DEL seckill:control
+--- request eval
+["GET /nothing", "POST /seckill/1001"]
+--- more_headers eval
+["X-None: 1", $::Alice]
+--- error_code eval
+[404, 200]
+--- after eval
+[sub {
+    Time::HiRes::sleep(0.3);
+    ::redis('HSET', 'seckill:control', 'token_key', SeckillNginx::TOKEN_KEY, 'rev', 9);
+    ::redis('HSET', 'seckill:activity:{1001}', split / /, 'product_id 1 price 9.90 stock_limit 10 start_ms 1 end_ms 4000000000000 state open max_quantity 1 eligible 0 epoch 1 rev 1 seq 0');
+    ::redis('SET', 'seckill:stock:{1001}', 10);
+    ::redis('XGROUP', 'CREATE', 'seckill:orders:{1001}', 'seckilld', 0, 'MKSTREAM');
+}, undef]
+--- response_body_like eval
+[qr/404/, qr/"code":0,/]

@@ -22,6 +22,7 @@ struct ngx_http_seckill_load_s {
     uint64_t                      activity;
     uint64_t                      control_rev;
     ngx_msec_t                    asked;
+    ngx_uint_t                    quiet;        /* for the journal, not for a request */
 };
 
 
@@ -151,6 +152,7 @@ ngx_http_seckill_load_start(ngx_http_seckill_ctx_t *ctx, uint64_t activity)
     load->activity = activity;
     load->control_rev = activity ? ctx->control.rev : 0;
     load->asked = ngx_current_msec;
+    load->quiet = (ctx->request == NULL);
     ngx_queue_init(&load->waiters);
 
     call = ngx_http_seckill_load_call(load);
@@ -235,7 +237,12 @@ ngx_http_seckill_load_done(ngx_seckill_call_t *call)
     } else {
         rc = ngx_http_seckill_control_read(call, load->asked, &control);
 
-        if (rc == NGX_OK) {
+        /* nobody has asked yet: "not there" would turn away whoever does next */
+
+        if (rc == NGX_OK
+            && (control.known || !load->quiet
+                || !ngx_queue_empty(&load->waiters)))
+        {
             ngx_http_seckill_zone_set_control(load->conf, &control,
                                               load->asked);
         }
