@@ -88,7 +88,7 @@ $redis->hset($c->key('activity', $id), end_ms => int(time * 1000) - 60_000);
     is($exit, 0, '--clock-ok settles') or diag($err);
     is($json->{sold}, 2, '... two are sold');
     $clocks->step('mariadbd', 0);
-    my $ttl = $redis->pttl($c->key('activity', $id));
+    my $ttl = $redis->pttl($c->key('stock', $id));
     ok($ttl > 86_300_000 && $ttl < 86_400_000 + 310_000, "... its keys go in a day ($ttl)");
     ($exit, $json) = $c->ctl_json('settle', $id, '--yes');
     is($exit, 0, 'again is fine');
