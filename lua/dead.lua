@@ -19,7 +19,8 @@
 --
 -- Errors: "SECKILL ..." for bad arguments, and Redis' own.  Types and arguments
 -- are proved before the first write; what Redis refuses without memory comes
--- first.
+-- first.  What fails after that does not keep the others from being buried: it
+-- stays pending, and the first error is returned when all is done.
 
 local PER = 9       -- arguments of an entry before its own fields
 local CHUNK = 4096  -- fields of a letter that one unpack() takes
@@ -38,9 +39,14 @@ local function is_number(text)
   return #text <= 15 and find(text, "^%d+$")
 end
 
-local function is_user(text)
-  return find(text, "^[1-9]%d*$")
+local function is_u64(text)
+  return (text == "0" or find(text, "^[1-9]%d*$"))
          and (#text < 20 or (#text == 20 and text <= "18446744073709551615"))
+end
+
+-- the milliseconds of an id go to 2^64 - 1, and so are never a number
+local function is_older(ms, other)
+  return #ms < #other or (#ms == #other and ms < other)
 end
 
 local function succeeded(text)
@@ -48,9 +54,10 @@ local function succeeded(text)
   return ok and type(value) == "table" and value.success == true
 end
 
--- Which of these entries have a letter; it is younger than its entry.
-local function find_letters(wanted, first_ms)
-  local found, from = {}, string.format("%.0f", first_ms)
+-- Which of these entries have a letter; it is younger than its entry, unless
+-- that has an id of the future.
+local function find_letters(wanted, first_ms, now_ms)
+  local found, from = {}, is_older(now_ms, first_ms) and "-" or first_ms
 
   for _ = 1, PAGES do
     local letters = call("XRANGE", dead, from, "+", "COUNT", PAGE)
@@ -77,12 +84,15 @@ call("XLEN", dead)
 
 local time = call("TIME")
 local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local buried, at, verdicts, wanted, first_ms = {}, 3, {}, {}, math.huge
+local buried, at, verdicts, wanted = {}, 3, {}, {}
+local first_ms = "18446744073709551615"
 
 for i = 1, entries do
   local id, user, result, fields = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 8]
 
-  if not (fields and find(id, "^%d+%-%d+$")) then
+  local ms, n = string.match(id or "", "^(%d+)%-(%d+)$")
+
+  if not (fields and ms and is_u64(ms) and is_u64(n)) then
     return refuse("entry id is not one of a stream")
   end
   if not (is_number(ARGV[at + 4]) and is_number(ARGV[at + 7]) and is_number(fields)) then
@@ -93,7 +103,7 @@ for i = 1, entries do
     return refuse("fields are missing")
   end
   if user ~= "" then
-    if not is_user(user) then
+    if user == "0" or not is_u64(user) then
       return refuse("user is not an id")
     end
     if not (find(result, '^{"success":false,"reason":"[a-z_]+"}$')
@@ -106,7 +116,7 @@ for i = 1, entries do
   if #call("XPENDING", orders, group, id, id, 1) > 0 then
     local old = user ~= "" and call("GET", KEYS[i + 2])
     local keep = old and succeeded(old)
-    wanted[id], first_ms = true, math.min(first_ms, tonumber((id:match("^%d+"))))
+    wanted[id], first_ms = true, is_older(ms, first_ms) and ms or first_ms
     buried[#buried + 1] = {
       i = i, id = id, at = at, fields = fields, user = user, key = KEYS[i + 2], said = keep and old or result,
       write = user ~= "" and not keep
@@ -119,10 +129,20 @@ if at ~= #ARGV + 1 then
   return refuse("too many arguments")
 end
 
-local found = #buried > 0 and find_letters(wanted, first_ms)
+local found = #buried > 0 and find_letters(wanted, first_ms, string.format("%d", now_ms))
 
 for _, it in ipairs(buried) do
   verdicts[it.i] = found[it.id] and "2" or "1"
+end
+
+local trouble
+local function did(...)
+  local reply = redis.pcall(...)
+  if type(reply) == "table" and reply.err then
+    trouble = trouble or reply.err
+    return false
+  end
+  return true
 end
 
 for _, it in ipairs(buried) do
@@ -136,19 +156,23 @@ for _, it in ipairs(buried) do
   for i = 1, math.min(it.fields, CHUNK) do
     letter[head + i] = ARGV[it.at + PER + i - 1]
   end
-  if not found[it.id] then
-    call("XADD", dead, "*", unpack(letter))
-  end
+  it.written = found[it.id] or did("XADD", dead, "*", unpack(letter))
 end
 
 for _, it in ipairs(buried) do
-  if it.write then
-    call("SET", it.key, it.said, "KEEPTTL")
+  local done = it.written
+  if done and it.write then
+    done = did("SET", it.key, it.said, "KEEPTTL")
   end
-  if it.user ~= "" then
-    call("PUBLISH", channel, it.user .. " " .. it.said)
+  if done and it.user ~= "" then
+    done = did("PUBLISH", channel, it.user .. " " .. it.said)
   end
-  call("XACK", orders, group, it.id)
+  if done then
+    did("XACK", orders, group, it.id)
+  end
 end
 
+if trouble then
+  return refuse("not all could be buried: " .. trouble)
+end
 return table.concat(verdicts)

@@ -68,16 +68,18 @@ if rate == "default" then
   if old_rate == "" and old_burst == "" then
     return { "unchanged", rev, "", "" }
   end
-  call("HDEL", key, "limit", "limit_burst")
-else
-  if old_rate == rate and old_burst == burst then
-    return { "unchanged", rev, old_rate, old_burst }
-  end
-  call("HSET", key, "limit", rate, "limit_burst", burst)
+elseif old_rate == rate and old_burst == burst then
+  return { "unchanged", rev, old_rate, old_burst }
 end
 
+-- the rev first: raised without a change it does no harm
 if what == "activity" then
   rev = rev + 1
   call("HSET", key, "rev", rev)
+end
+if rate == "default" then
+  call("HDEL", key, "limit", "limit_burst")
+else
+  call("HSET", key, "limit", rate, "limit_burst", burst)
 end
 return { "set", rev, old_rate, old_burst }

@@ -26,6 +26,10 @@ static void
 skd_claim_deleted(const skd_stream_t *stream, const redisReply *ids)
 {
     for (size_t i = 0; i < ids->elements; i++) {
+        if (skb_redis_part(ids, i, REDIS_REPLY_STRING) == NULL) {
+            continue;
+        }
+
         skb_log(SKB_ERROR, "dead letter",
                 "activity=%" PRIu64 " entry=%s user=0 reason=deleted attempts=1 error=\"%s\"",
                 stream->activity, ids->element[i]->str, SKD_ENTRY_DELETED);
@@ -36,29 +40,38 @@ skd_claim_deleted(const skd_stream_t *stream, const redisReply *ids)
 }
 
 
-/* [next cursor, how many, [deleted id, ...]] */
+/* [next cursor, how many, [deleted id, ...]], and what went wrong if something did */
 static skd_rc_e
 skd_claim_reply(skd_stream_t *stream, skd_reader_t *reader, const redisReply *reply,
     uint64_t *claimed)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3
-        || reply->element[0]->type != REDIS_REPLY_STRING
-        || reply->element[0]->len >= SKD_STREAM_ID_MAX
-        || reply->element[1]->type != REDIS_REPLY_INTEGER
-        || reply->element[2]->type != REDIS_REPLY_ARRAY)
+    char               error[SKD_ERROR_MAX];
+    const redisReply  *cursor = skb_redis_part(reply, 0, REDIS_REPLY_STRING);
+    const redisReply  *count = skb_redis_part(reply, 1, REDIS_REPLY_INTEGER);
+    const redisReply  *deleted = skb_redis_part(reply, 2, REDIS_REPLY_ARRAY);
+    const redisReply  *trouble = skb_redis_part(reply, 3, REDIS_REPLY_STRING);
+
+    if (cursor == NULL || cursor->len >= SKD_STREAM_ID_MAX || count == NULL || count->integer < 0
+        || deleted == NULL)
     {
         snprintf(reader->error, sizeof(reader->error), "unexpected reply to claim.lua");
         return SKD_BLOCKED;
     }
 
-    strcpy(stream->claim_cursor, reply->element[0]->str);
-    *claimed = (uint64_t) reply->element[1]->integer;
+    if (trouble != NULL) {
+        skb_log(SKB_ERROR, "pending purchases can't be taken over or buried",
+                "activity=%" PRIu64 " error=%s", stream->activity,
+                skb_log_quote(error, sizeof(error), trouble->str));
+    }
+
+    strcpy(stream->claim_cursor, cursor->str);
+    *claimed = (uint64_t) count->integer;
 
     if (*claimed > 0) {
         skd_stream_rewind(stream);
     }
 
-    skd_claim_deleted(stream, reply->element[2]);
+    skd_claim_deleted(stream, deleted);
 
     /* there may be more: look again soon */
     if (strcmp(stream->claim_cursor, "0-0") != 0) {

@@ -91,7 +91,7 @@ for my $how (qw(after before)) {
     is($c->sold($id), 200, 'counted once');
     $c->all_bought($id, [1 .. 200], 'and told');
     is_deeply($c->dead($id), [], 'nobody is blamed for it');
-    is($c->count(seckill_stock_log => "activity_id = $id"), 0, 'nothing in the ledger');
+    is($c->count(seckill_stock_log => "activity_id = $id AND kind <> 'open'"), 0, 'nothing in the ledger');
 }
 
 # the limit is reached by orders whose COMMIT got lost: they are not refused by themselves

@@ -61,6 +61,40 @@ subtest 'deleted' => sub {
     is(scalar(() = $redis->xrange($dead, '-', '+')), 2, 'and no more');
 };
 
+subtest 'F-E1: a letter that can not be written leaves its entry pending' => sub {
+    my @id   = given(1 .. 5);
+    my $last = '18446744073709551615';
+
+    $redis->xdel($orders, @id[1, 3]);
+    $redis->xadd($dead, "$last-18446744073709551614", 'x', 'x');
+    my $reply = claim('0-0', 20);
+    is($reply->[1], 3, 'what is there is taken over');
+    is_deeply($reply->[2], [$id[1]], 'one letter has room');
+    like($reply->[3], qr/last possible ID/, 'and what went wrong is told');
+    is(($redis->xpending($orders, 'seckilld'))[0], 4, 'the other one stays pending');
+
+    $redis->del($dead);
+    is_deeply(claim('0-0', 20)->[2], [$id[3]], 'and has its letter when there is room');
+    is(($redis->xpending($orders, 'seckilld'))[0], 3, 'then it is acknowledged');
+};
+
+subtest 'ids beyond 2^53, pages of one' => sub {
+    given(1);
+    my @id = map {"18446744073709551615-1844674407370955161$_"} 2 .. 4;
+    $redis->xadd($orders, $_, 'v', 1) for @id;
+    $redis->xreadgroup('GROUP', 'seckilld', 'gone-1', 'COUNT', 5000, 'STREAMS', $orders, '>');
+    $redis->xdel($orders, $id[1]);
+
+    my ($cursor, $claimed, @letters) = ('0-0', 0);
+    for (1 .. 5) {
+        my $reply = claim($cursor, 1);
+        ($cursor, $claimed) = ($reply->[0], $claimed + $reply->[1]);
+        push @letters, @{ $reply->[2] };
+        last if $cursor eq '0-0';
+    }
+    is("$cursor $claimed @letters", "0-0 3 $id[1]", 'all are met');
+};
+
 subtest 'refused' => sub {
     my @id = given(1, 2);
     $redis->xdel($orders, $id[0]);

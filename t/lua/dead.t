@@ -147,4 +147,38 @@ subtest 'refused before the first write' => sub {
     is($s->dump_all, $before, 'nothing is written');
 };
 
+subtest 'F-E2: ids are never numbers' => sub {
+    for my $forged ('2111421720516-0', '9007199254740993-0', '18446744073709551615-5',
+                    '18446744073709551615-18446744073709551615') {
+        my %id = sold(1, 2);
+
+        $redis->xadd($orders, $forged, 'junk', 'x');
+        $redis->xreadgroup('GROUP', 'seckilld', 'n-1', 'STREAMS', $orders, '>');
+        is(bury([$id{1}, 1, $failure, user => 1], [$forged, '', '', junk => 'x']), '11', "$forged is buried");
+        is_deeply([map { $_->{entry} } letters()], [$id{1}, $forged], '... as it is spelled');
+        is(pending(), 1, '... and not pending any more');
+
+        $redis->xgroup('DESTROY', $orders, 'seckilld');
+        $redis->xgroup('CREATE', $orders, 'seckilld', 0);
+        $redis->xreadgroup('GROUP', 'seckilld', 'n-1', 'COUNT', 5000, 'STREAMS', $orders, '>');
+        is(bury([$forged, '', '', junk => 'x']), '2', '... its letter is found again');
+    }
+};
+
+subtest 'F-E1: letters that can not be written' => sub {
+    my $last = '18446744073709551615';
+    my %id   = sold(1, 2, 3);
+
+    $redis->xadd($dead, "$last-18446744073709551614", 'x', 'x');
+    eval { bury(map { [$id{$_}, $_, $failure, user => $_] } 1 .. 3) };
+    like($@, qr/SECKILL not all could be buried: .*last possible ID/, 'one could be, and the error says why not all');
+    is($redis->get(result(1)), $failure, 'who is buried is told');
+    is($redis->exists(result(2)) + $redis->exists(result(3)), 0, 'nobody else');
+    is(pending(), 2, 'and stays pending');
+
+    $redis->del($dead);
+    is(bury(map { [$id{$_}, $_, $failure, user => $_] } 1 .. 3), '011', 'the others follow when there is room');
+    is(pending(), 0, 'then none is pending');
+};
+
 done_testing;
