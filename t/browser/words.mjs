@@ -57,6 +57,8 @@ test('purchases on their way are read from what Prometheus reads', async () => {
   assert.equal(queueOf(queue, 'all'), 42);
   assert.equal(queueOf(queue, '9'), null, 'what is not known is not zero');
   assert.equal(queueOf(null, 'all'), null);
+  assert.deepEqual(parseQueue('seckilld_activities 0\n'), {}, 'no sale, nothing waits');
+  assert.equal(parseQueue('seckilld_mysql_up 1\n'), null, 'F-I2: seckilld does not know: not zero');
 });
 
 test('axes have round numbers and reach the largest value', async () => {

@@ -11,14 +11,16 @@ const GONE = 404;
 
 /* what nobody has read, and what was read and is no order yet */
 const LINE = /^seckilld_(?:unread|pending)\{activity="(\d+)"\} (\d+)$/gm;
+const KNOWN = /^seckilld_activities \d+$/m;
 
+/* null: seckilld does not know either, Redis is away */
 export function parseQueue(text) {
   const queue = {};
 
   for (const [, activity, count] of text.matchAll(LINE)) {
     queue[activity] = (queue[activity] ?? 0) + Number(count);
   }
-  return queue;
+  return Object.keys(queue).length > 0 || KNOWN.test(text) ? queue : null;
 }
 
 /* null: not known */
