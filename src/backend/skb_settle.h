@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "skb_config.h"
+#include "skb_mysql.h"
 
 typedef enum {
     SKB_SETTLE_DONE,                    /* all of it, or the rest that was missing */
@@ -30,6 +31,7 @@ typedef struct {
     int          booked;                /* MySQL has it, now or before */
     uint64_t     expire_ms;             /* when the keys but the facts go, 0: they are gone */
     char         error[256];            /* of REFUSED and the lost ones */
+    skb_mysql_class_e  class;           /* of MYSQL_LOST: whether it is this sale's own trouble */
 } skb_settle_t;
 
 /*

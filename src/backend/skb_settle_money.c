@@ -58,6 +58,7 @@ skb_settle_sql(skb_settling_t *s, MYSQL_RES **res, const char *fmt, ...)
 
     snprintf(s->out->error, sizeof(s->out->error), "MySQL: %u %.200s", mysql_errno(s->mysql),
              mysql_error(s->mysql));
+    s->out->class = skb_mysql_class(s->mysql);
 
     return SKB_SETTLE_MYSQL_LOST;
 }
@@ -141,6 +142,7 @@ skb_settle_ledger(skb_settling_t *s, skb_ledger_e rc)
     switch (rc) {
 
     case SKB_LEDGER_FAILED:
+        s->out->class = skb_mysql_class(s->mysql);
         return skb_ledger_broken(s->mysql) ? SKB_SETTLE_REFUSED : SKB_SETTLE_MYSQL_LOST;
 
     case SKB_LEDGER_REFUSED:

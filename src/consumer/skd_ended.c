@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "skb_log.h"
-#include "skb_mysql.h"
 #include "skb_settle.h"
 #include "skd_clocks.h"
 #include "skd_keeper.h"
@@ -46,7 +45,7 @@ skd_ended_failed(skd_keeper_t *keeper, skb_settle_e how, const skb_settle_t *set
 
     snprintf(keeper->writer.error, sizeof(keeper->writer.error), "%.200s", settle->error);
 
-    switch (skb_mysql_class(keeper->writer.mysql)) {
+    switch (settle->class) {
     case SKB_MYSQL_CONFLICT:
         return SKD_CONFLICT;
     case SKB_MYSQL_DUPLICATE:
