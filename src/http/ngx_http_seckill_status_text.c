@@ -334,9 +334,9 @@ ngx_http_seckill_status_json(ngx_http_seckill_status_t *status, u_char *p)
                         ngx_seckill_redis_kind(i), status->failed[i]);
     }
 
-    p = ngx_sprintf(p, "},\"journal\":{\"on\":%s,\"lines\":%ui,"
+    p = ngx_sprintf(p, "},\"journal\":{\"on\":%ui,\"lines\":%ui,"
                     "\"failures\":%ui,\"lost\":%ui,\"gap_ms\":%ui",
-                    status->journal ? "true" : "false", status->journal_lines,
+                    status->journal, status->journal_lines,
                     status->journal_failures, status->journal_lost,
                     status->journal_gap_ms);
 

@@ -181,14 +181,15 @@ $dbh->do('GRANT SELECT, UPDATE ON seckill.* TO reader@localhost');
 
 # nodes: a page that is private, one that is public, one that is not there
 my $key_file = $t->key_file('jwt.key');
-my %node = (redis => { sock => $c->{redis}{sock} . ' password_file=' . $redis_password }, key_file => $key_file);
+my %node = (redis => { sock => $c->{redis}{sock} . ' password_file=' . $redis_password }, key_file => $key_file,
+    journal => $t->dir . '/node.journal');
 my $page = 'location /seckill/ { seckill on; } location = /status { seckill_status%s; %s }';
 {
     my $node = $t->nginx(%node, location => sprintf $page, '', '');
     my $url  = "http://127.0.0.1:$node->{port}/status";
     my ($exit, $found, $json) = look($id, '--status', $url, '--users', 1000, '--users', 4000);
     is($exit, 0, 'a node is looked at') or diag(explain($json));
-    is($found->{$_}, 'ok', "... its $_") for 'zone', 'nginx limits', 'clock';
+    is($found->{$_}, 'ok', "... its $_") for 'zone', 'nginx limits', 'clock', 'journal';
     my @room = map { $_->{found} } grep { $_->{check} eq 'zone' } @{ $json->{checks} };
     like($room[0], qr/^8192 KiB, \d+ KiB of them free; 4000 users want 625 KiB$/, '... with figures');
     like($room[1], qr/^6 KiB at least, .* 100 buyers .* 8192 KiB$/, '... and for the sale');
@@ -203,7 +204,10 @@ my $page = 'location /seckill/ { seckill on; } location = /status { seckill_stat
         if ask("http://127.0.0.1:$node->{port}/seckill/$id");
     my $json_node = $t->nginx(%node, location => sprintf $page, ' json', '');
     (undef, $found) = look($id, '--status', "http://127.0.0.1:$json_node->{port}/status");
-    is($found->{$_}, 'ok', "$_ of JSON") for 'zone', 'nginx limits';
+    is($found->{$_}, 'ok', "$_ of JSON") for 'zone', 'nginx limits', 'journal';
+    my $without = $t->nginx(%node, journal => 'off', location => sprintf $page, '', '');
+    broken('journal', 'wrong', sub { }, sub { }, $id, '--status', "http://127.0.0.1:$without->{port}/status");
+    $t->stop($without);
     $t->stop($node);
     broken('status page', 'wrong', sub { }, sub { }, $id, '--status', $url);
     broken('status page', 'wrong', sub { }, sub { }, $id, '--status',

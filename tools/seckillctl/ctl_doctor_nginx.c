@@ -76,6 +76,34 @@ ctl_doctor_zone(ctl_doctor_t *doctor, const ctl_page_t *page)
 }
 
 
+/* without it nobody can name what Redis loses */
+static void
+ctl_doctor_journal(ctl_doctor_t *doctor, const ctl_page_t *page)
+{
+    int     node;
+    double  on, lost, size;
+
+    node = ctl_page_figure(page, "seckill_zone_size_bytes", "zone", "size", &size) == 0;
+
+    if (ctl_page_figure(page, "seckill_journal", "journal", "on", &on) != 0
+        || ctl_page_figure(page, "seckill_journal_lost_lines_total", "journal", "lost", &lost) != 0)
+    {
+        ctl_doctor_tell(doctor, node ? CTL_IS_WRONG : CTL_IS_WARNING, "journal", "the module of "
+                        "version 1.0, and \"seckill_journal file;\" in its http block",
+                        "the page tells of no signed journal");
+
+    } else if (on == 0) {
+        ctl_doctor_tell(doctor, CTL_IS_WRONG, "journal", "\"seckill_journal file;\" in the http "
+                        "block of nginx", "this node writes none: what Redis loses nobody can name");
+
+    } else {
+        ctl_doctor_tell(doctor, lost > 0 ? CTL_IS_WARNING : CTL_IS_OK, "journal", "the disk of the "
+                        "journal; nginx' error log says since when", "%.0f purchases are missing "
+                        "in it", lost);
+    }
+}
+
+
 static int
 ctl_doctor_loopback(const char *address)
 {
@@ -179,6 +207,7 @@ ctl_doctor_node(ctl_doctor_t *doctor, const char *url)
 
         ctl_doctor_connections(doctor, &page);
         ctl_doctor_zone(doctor, &page);
+        ctl_doctor_journal(doctor, &page);
 
         if (ctl_doctor_loopback(page.address)) {
             ctl_doctor_public(doctor, url);
