@@ -1,4 +1,4 @@
-# Variables: what the funnel said, for access logs and the journal of purchases.
+# Variables: what the funnel said, for access logs.
 
 use SeckillNginx;
 use Test::Nginx::Socket 'no_plan';
@@ -35,7 +35,7 @@ qr/^v=accepted c=0 a=1001 u=1001 q=2 n=\d{15}00100100000011001 s=1 e=4 t=\d{13} 
     seckill_redis $TEST_NGINX_REDIS;
     seckill_auth_key_file $TEST_NGINX_KEY;
     log_format seckill '$seckill_order_no $seckill_redis_time';
-    access_log $TEST_NGINX_DIR/journal.log seckill if=$seckill_accepted;
+    access_log $TEST_NGINX_DIR/accepted.log seckill if=$seckill_accepted;
 --- request eval
 ["POST /seckill/1001", "POST /seckill/1001", "POST /seckill/1001", "GET /seckill/1001", "GET /seckill/result/1001"]
 --- more_headers eval
@@ -44,11 +44,11 @@ qr/^v=accepted c=0 a=1001 u=1001 q=2 n=\d{15}00100100000011001 s=1 e=4 t=\d{13} 
 [qr/"code":0,/, qr/"code":0,/, qr/"code":40003,/, qr/"running"/, qr/"queueing"/]
 --- after eval
 [undef, undef, undef, undef, sub {
-    open my $fh, '<', ::seckill_dir() . '/journal.log' or die $!;
-    CORE::chomp(my @journal = <$fh>);
+    open my $fh, '<', ::seckill_dir() . '/accepted.log' or die $!;
+    CORE::chomp(my @log = <$fh>);
     my $stream = ::redis('XRANGE', 'seckill:orders:{1001}', '-', '+');
     my @orders = $stream =~ /order_no (\d+) accepted_ms (\d+)/g;
-    Test::More::is("@journal", "@orders", 'the journal has the accepted purchases, and no other');
+    Test::More::is("@log", "@orders", 'the log has the accepted purchases, and no other');
 }]
 
 
@@ -116,7 +116,7 @@ v=- c=- a=- u=- ok=-.
 
 
 
-=== TEST 6: a lost answer is "unknown", and not in the journal
+=== TEST 6: a lost answer is "unknown", and not accepted
 --- sale: 1001 stock=10
 --- http_config
     seckill_zone sale:8m;

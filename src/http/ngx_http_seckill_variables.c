@@ -1,6 +1,6 @@
 
 /*
- * $seckill_verdict and its company: what the funnel said, for logs and journals.
+ * $seckill_verdict and its company: what the funnel said, for logs.
  */
 
 
