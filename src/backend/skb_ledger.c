@@ -238,37 +238,42 @@ skb_ledger_insert(MYSQL *mysql, const skb_movement_t *movements, size_t n, char 
 }
 
 
-/* *change and *units: those that were new. */
+/* What the movements that were new amount to. */
+typedef struct {
+    skb_change_t  change;
+    size_t        added;
+    int64_t       units;
+} skb_added_t;
+
+
+/* In one statement; when one of them is there, one by one. */
 static skb_ledger_e
-skb_ledger_lines(MYSQL *mysql, const skb_movement_t *movements, size_t n,
-    skb_change_t *change, size_t *added, int64_t *units, char *error)
+skb_ledger_some(MYSQL *mysql, const skb_movement_t *movements, size_t n, skb_added_t *added,
+    char *error)
 {
-    size_t        many;
     skb_ledger_e  rc;
 
-    for (size_t i = 0; i < n; i += many) {
-        many = n - i < SKB_LINES ? n - i : SKB_LINES;
-        rc = skb_ledger_insert(mysql, movements + i, many, error);
+    rc = skb_ledger_insert(mysql, movements, n, error);
 
-        if (rc == SKB_LEDGER_THERE && many > 1) {
-            many = 1;                   /* which of them: one by one */
-            rc = skb_ledger_insert(mysql, movements + i, 1, error);
+    if (rc == SKB_LEDGER_ADDED) {
+        for (size_t i = 0; i < n; i++) {
+            skb_ledger_count(&added->change, &movements[i]);
+            added->units += movements[i].units;
         }
 
-        if (rc == SKB_LEDGER_THERE) {
-            continue;
-        }
+        added->added += n;
+    }
+
+    if (rc != SKB_LEDGER_THERE) {
+        return rc;
+    }
+
+    for (size_t i = 0; n > 1 && i < n; i++) {
+        rc = skb_ledger_some(mysql, &movements[i], 1, added, error);
 
         if (rc != SKB_LEDGER_ADDED) {
             return rc;
         }
-
-        for (size_t k = i; k < i + many; k++) {
-            skb_ledger_count(change, &movements[k]);
-            *units += movements[k].units;
-        }
-
-        *added += many;
     }
 
     return SKB_LEDGER_ADDED;
@@ -452,30 +457,37 @@ skb_ledger_e
 skb_ledger_add_all(MYSQL *mysql, const skb_movement_t *movements, size_t n, int64_t *units,
     char *error)
 {
-    size_t        added = 0;
-    skb_ledger_e  rc;
-    skb_change_t  change = { 0, 0, 0, 0 };
+    size_t               left;
+    skb_added_t          added;
+    skb_ledger_e         rc = SKB_LEDGER_ADDED;
+    const skb_change_t  *change = &added.change;
 
-    *units = 0;
     error[0] = '\0';
+    memset(&added, 0, sizeof(added));
 
-    rc = skb_ledger_lines(mysql, movements, n, &change, &added, units, error);
-
-    if (rc == SKB_LEDGER_ADDED && change.stock != 0) {
-        rc = skb_ledger_stock(mysql, movements, change.stock, error);
+    for (size_t i = 0; rc == SKB_LEDGER_ADDED && i < n; i += SKB_LINES) {
+        left = n - i;
+        rc = skb_ledger_some(mysql, movements + i, left < SKB_LINES ? left : SKB_LINES, &added,
+                             error);
     }
 
-    if (rc == SKB_LEDGER_ADDED && change.reserves) {
+    *units = added.units;
+
+    if (rc == SKB_LEDGER_ADDED && change->stock != 0) {
+        rc = skb_ledger_stock(mysql, movements, change->stock, error);
+    }
+
+    if (rc == SKB_LEDGER_ADDED && change->reserves) {
         rc = skb_ledger_base(mysql, movements->product, error);
     }
 
     if (rc == SKB_LEDGER_ADDED
-        && (change.reserves || change.returned != 0 || change.unsold != 0))
+        && (change->reserves || change->returned != 0 || change->unsold != 0))
     {
-        rc = skb_ledger_row(mysql, movements, &change, error);
+        rc = skb_ledger_row(mysql, movements, change, error);
     }
 
-    return rc == SKB_LEDGER_ADDED && added == 0 ? SKB_LEDGER_THERE : rc;
+    return rc == SKB_LEDGER_ADDED && added.added == 0 ? SKB_LEDGER_THERE : rc;
 }
 
 
