@@ -185,7 +185,7 @@ GET /seckill/1001
     Test::More::is(::buys(1) . ',' . ::poll(1), '40001,40001', 'until the facts have expired too');
 }]
 --- redis_calls
-EVALSHA => 0
+HSETNX => 0
 
 
 

@@ -1,6 +1,6 @@
 
 /*
- * Facts and control as Redis tells them: the questions, and the answers as
+ * Facts and control as Redis tells them, and whether a user has bought: the questions, and the answers as
  * structures.  Nothing that came over the wire is kept without a look at its
  * type, its length and its range.
  */
@@ -38,6 +38,16 @@ enum {
     TOLD
 };
 
+/* the answer of bought.lua */
+enum {
+    BOUGHT_STATUS = 0,
+    BOUGHT_STATE,
+    BOUGHT_EPOCH,
+    BOUGHT_SEQ,
+    BOUGHT_MEMBER,
+    BOUGHT
+};
+
 /* NAMES of lua/control.lua */
 enum {
     CONTROL_REV = 0,
@@ -59,6 +69,9 @@ enum {
 };
 
 
+static ngx_seckill_call_t *ngx_http_seckill_sale_question(sk_script_e script,
+    ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user,
+    ngx_seckill_call_done_pt done, void *data, ngx_msec_t deadline);
 static ngx_seckill_call_t *ngx_http_seckill_question(const sk_script_t *script,
     ngx_uint_t argc, const char **argv, size_t *lens,
     ngx_seckill_call_done_pt done, void *data, ngx_msec_t deadline);
@@ -78,8 +91,30 @@ static void ngx_http_seckill_control_key(redisReply *reply,
 
 ngx_seckill_call_t *
 ngx_http_seckill_facts_question(ngx_http_seckill_loc_conf_t *conf,
+    uint64_t activity, ngx_seckill_call_done_pt done, void *data,
+    ngx_msec_t deadline)
+{
+    return ngx_http_seckill_sale_question(SK_SCRIPT_FACTS, conf, activity, 0,
+                                          done, data, deadline);
+}
+
+
+ngx_seckill_call_t *
+ngx_http_seckill_bought_question(ngx_http_seckill_loc_conf_t *conf,
     uint64_t activity, uint64_t user, ngx_seckill_call_done_pt done,
     void *data, ngx_msec_t deadline)
+{
+    return ngx_http_seckill_sale_question(SK_SCRIPT_BOUGHT, conf, activity,
+                                          user, done, data, deadline);
+}
+
+
+/* the script takes the keys of the sale, and a user who is not 0 */
+
+static ngx_seckill_call_t *
+ngx_http_seckill_sale_question(sk_script_e script,
+    ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user,
+    ngx_seckill_call_done_pt done, void *data, ngx_msec_t deadline)
 {
     char         keys[NGX_HTTP_SECKILL_FACTS_KEYS][SK_KEY_MAX];
     char         id[SK_ID_MAX];
@@ -106,8 +141,8 @@ ngx_http_seckill_facts_question(ngx_http_seckill_loc_conf_t *conf,
         lens[n++] = sk_id_format(id, user);
     }
 
-    return ngx_http_seckill_question(&sk_scripts[SK_SCRIPT_FACTS], n, argv,
-                                     lens, done, data, deadline);
+    return ngx_http_seckill_question(&sk_scripts[script], n, argv, lens, done,
+                                     data, deadline);
 }
 
 
@@ -175,8 +210,7 @@ ngx_http_seckill_facts_read(ngx_seckill_call_t *call, uint64_t activity,
 
     if (told->type != REDIS_REPLY_ARRAY || told->elements != TOLD
         || told->element[TOLD_STATUS]->type != REDIS_REPLY_STRING
-        || told->element[TOLD_FACTS]->type != REDIS_REPLY_ARRAY
-        || told->element[TOLD_MEMBER]->type != REDIS_REPLY_INTEGER)
+        || told->element[TOLD_FACTS]->type != REDIS_REPLY_ARRAY)
     {
         return NGX_ERROR;
     }
@@ -184,7 +218,6 @@ ngx_http_seckill_facts_read(ngx_seckill_call_t *call, uint64_t activity,
     ngx_memzero(facts, sizeof(ngx_http_seckill_facts_t));
 
     facts->stock = -1;
-    facts->member = (told->element[TOLD_MEMBER]->integer == 1);
 
     if (ngx_http_seckill_facts_is(told->element[TOLD_STATUS], "none")) {
         return NGX_OK;
@@ -234,6 +267,56 @@ ngx_http_seckill_facts_read(ngx_seckill_call_t *call, uint64_t activity,
     {
         facts->stock = (int64_t) stock;
     }
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_seckill_bought_read(ngx_seckill_call_t *call,
+    ngx_http_seckill_facts_t *facts)
+{
+    ngx_uint_t    i;
+    redisReply   *told;
+
+    if (call->end != NGX_SECKILL_ANSWERED) {
+        return NGX_ERROR;
+    }
+
+    told = call->replies[0];
+
+    if (told->type != REDIS_REPLY_ARRAY || told->elements != BOUGHT
+        || told->element[BOUGHT_STATUS]->type != REDIS_REPLY_STRING
+        || told->element[BOUGHT_STATE]->type != REDIS_REPLY_STRING)
+    {
+        return NGX_ERROR;
+    }
+
+    for (i = BOUGHT_EPOCH; i < BOUGHT; i++) {
+        if (told->element[i]->type != REDIS_REPLY_INTEGER
+            || told->element[i]->integer < 0
+            || told->element[i]->integer > NGX_HTTP_SECKILL_NUMBER_MAX)
+        {
+            return NGX_ERROR;
+        }
+    }
+
+    ngx_memzero(facts, sizeof(ngx_http_seckill_facts_t));
+
+    if (ngx_http_seckill_facts_is(told->element[BOUGHT_STATUS], "none")) {
+        return NGX_OK;
+    }
+
+    facts->known = 1;
+    facts->damaged = ngx_http_seckill_facts_is(told->element[BOUGHT_STATUS],
+                                               "damaged");
+    facts->whole = ngx_http_seckill_facts_is(told->element[BOUGHT_STATUS],
+                                             "whole");
+    facts->epoch = (uint64_t) told->element[BOUGHT_EPOCH]->integer;
+    facts->seq = (uint64_t) told->element[BOUGHT_SEQ]->integer;
+    facts->member = (told->element[BOUGHT_MEMBER]->integer == 1);
+
+    ngx_http_seckill_facts_state(told->element[BOUGHT_STATE], facts);
 
     return NGX_OK;
 }

@@ -15,8 +15,13 @@
 #define NGX_HTTP_SECKILL_NUMBER_MAX  9007199254740991LL
 
 
-/* A call of facts.lua; user 0: none.  NULL: out of memory. */
+/* A call of facts.lua.  NULL: out of memory. */
 ngx_seckill_call_t *ngx_http_seckill_facts_question(
+    ngx_http_seckill_loc_conf_t *conf, uint64_t activity,
+    ngx_seckill_call_done_pt done, void *data, ngx_msec_t deadline);
+
+/* A call of bought.lua: has the user, and is the sale whole? */
+ngx_seckill_call_t *ngx_http_seckill_bought_question(
     ngx_http_seckill_loc_conf_t *conf, uint64_t activity, uint64_t user,
     ngx_seckill_call_done_pt done, void *data, ngx_msec_t deadline);
 
@@ -31,6 +36,10 @@ ngx_seckill_call_t *ngx_http_seckill_control_question(
  */
 ngx_int_t ngx_http_seckill_facts_read(ngx_seckill_call_t *call,
     uint64_t activity, ngx_http_seckill_facts_t *facts);
+
+/* Of the facts only what is said of them, epoch, seq and member. */
+ngx_int_t ngx_http_seckill_bought_read(ngx_seckill_call_t *call,
+    ngx_http_seckill_facts_t *facts);
 
 /* asked: ngx_current_msec when Redis was asked */
 ngx_int_t ngx_http_seckill_control_read(ngx_seckill_call_t *call,

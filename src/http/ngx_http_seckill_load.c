@@ -180,7 +180,7 @@ ngx_http_seckill_load_call(ngx_http_seckill_load_t *load)
     deadline = load->asked + load->conf->redis_timeout;
 
     if (load->activity) {
-        return ngx_http_seckill_facts_question(load->conf, load->activity, 0,
+        return ngx_http_seckill_facts_question(load->conf, load->activity,
                                                ngx_http_seckill_load_done,
                                                load, deadline);
     }

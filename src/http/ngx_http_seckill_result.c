@@ -108,15 +108,20 @@ ngx_http_seckill_result_ask_whole(ngx_http_request_t *r,
     ngx_int_t            rc;
     ngx_seckill_call_t  *call;
 
+    /* neither made-up ids nor damaged facts cost a call more */
+
     if (ctx->told && !ctx->facts.known && !ctx->facts.vanished) {
-        /* made-up ids do not cost a call more */
         ctx->verdict = SK_UNKNOWN_ACTIVITY;
         return NGX_OK;
     }
 
-    call = ngx_http_seckill_facts_question(ctx->conf, ctx->activity, ctx->user,
-                                           ngx_http_seckill_result_told, ctx,
-                                           ngx_http_seckill_deadline(ctx));
+    if (ctx->told && ctx->facts.damaged) {
+        return ngx_http_seckill_result_failed(ctx);
+    }
+
+    call = ngx_http_seckill_bought_question(ctx->conf, ctx->activity, ctx->user,
+                                            ngx_http_seckill_result_told, ctx,
+                                            ngx_http_seckill_deadline(ctx));
     if (call == NULL) {
         return NGX_ERROR;
     }
@@ -136,7 +141,7 @@ ngx_http_seckill_result_told(ngx_seckill_call_t *call)
     ctx = call->data;
     ctx->answered = 1;
 
-    if (ngx_http_seckill_facts_read(call, ctx->activity, &facts) != NGX_OK) {
+    if (ngx_http_seckill_bought_read(call, &facts) != NGX_OK) {
         ctx->failed = 1;
 
     } else {

@@ -51,7 +51,7 @@ ngx_seckill_redis_conn_hello_commands(ngx_seckill_redis_t *redis,
 
     /* what every sale needs; the others are loaded when Redis asks for them */
     static const sk_script_e  scripts[] = {
-        SK_SCRIPT_ADMIT, SK_SCRIPT_FACTS, SK_SCRIPT_CONTROL
+        SK_SCRIPT_ADMIT, SK_SCRIPT_FACTS, SK_SCRIPT_CONTROL, SK_SCRIPT_BOUGHT
     };
 
     if (redis->addr.password.len) {

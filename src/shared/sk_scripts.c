@@ -35,6 +35,7 @@ const sk_script_t  sk_scripts[SK_SCRIPTS] = {
     [SK_SCRIPT_THAW]       = sk_script(thaw),
     [SK_SCRIPT_FACTS]      = sk_script(facts),
     [SK_SCRIPT_CONTROL]    = sk_script(control),
+    [SK_SCRIPT_BOUGHT]     = sk_script(bought),
     [SK_SCRIPT_TOKEN_KEY]  = sk_script(token_key),
     [SK_SCRIPT_LOST]       = sk_script(lost),
     [SK_SCRIPT_CONTROL_KEEP] = sk_script(control_keep),

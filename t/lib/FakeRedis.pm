@@ -8,8 +8,8 @@ package FakeRedis;
 # A rule is one line, "COMMAND [/PATTERN/] [COUNT]: ACTION":
 #
 #   COMMAND    first word of a command, "SCRIPT LOAD", or CONNECT, which is a
-#              connection before its first command; FACTS and CONTROL are the
-#              calls of lua/facts.lua and lua/control.lua, EVALSHA all others
+#              connection before its first command; FACTS, CONTROL and
+#              BOUGHT are the calls of these scripts, EVALSHA all others
 #   /PATTERN/  only commands whose text, words joined by blanks, match
 #   COUNT      which ones since clear(), of those that the rule names:
 #              "2", "1-3", "4+"; all when not given
@@ -53,7 +53,7 @@ my %prctl = (x86_64 => 157, aarch64 => 167);
 
 # the scripts that only read, by their SHA-1
 my $root = dirname(dirname(dirname(abs_path(__FILE__))));
-my %readers = map { sha1_hex(_read("$root/lua/$_.lua")) => uc } qw(facts control);
+my %readers = map { sha1_hex(_read("$root/lua/$_.lua")) => uc } qw(facts control bought);
 
 # what hiredis and Redis call a protocol error
 use constant GARBAGE => "HTTP/1.1 400 Bad Request\r\nServer: not redis\r\n\r\n";

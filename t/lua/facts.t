@@ -30,7 +30,16 @@ sub facts {
     return \%told;
 }
 
-sub status { return facts()->{status} }
+# what bought.lua says must be the same
+sub status {
+    my $told = facts();
+    my $bought = $s->call('bought', [ $facts, $stock, $buyers, $orders, $eligible ], 7);
+    is($bought->[0], $told->{status}, "bought.lua: $told->{status}") if $told->{status} ne 'stock' || !$redis->exists($stock);
+    is_deeply([ @{$bought}[ 1 .. 3 ] ], [ map { $told->{facts}{$_} } qw(state epoch seq) ], '... of the same sale')
+        if $bought->[0] !~ /^(?:none|damaged)$/;
+    is($bought->[4], facts(7)->{member}, '... and buyer') if $bought->[0] ne 'damaged';
+    return $told->{status};
+}
 
 sub sale {
     my (%sale) = @_;

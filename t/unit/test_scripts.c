@@ -32,6 +32,7 @@ static const char *const  names[SK_SCRIPTS] = {
     [SK_SCRIPT_THAW] = "thaw",
     [SK_SCRIPT_FACTS] = "facts",
     [SK_SCRIPT_CONTROL] = "control",
+    [SK_SCRIPT_BOUGHT] = "bought",
     [SK_SCRIPT_TOKEN_KEY] = "token_key",
     [SK_SCRIPT_LOST] = "lost",
     [SK_SCRIPT_CONTROL_KEEP] = "control_keep",
