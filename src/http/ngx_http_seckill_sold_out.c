@@ -18,7 +18,7 @@
 #define NGX_HTTP_SECKILL_SCAN_TIMEOUT  5000
 
 /* so often a load begins again on another connection */
-#define NGX_HTTP_SECKILL_SCAN_RESTARTS  3
+#define NGX_HTTP_SECKILL_SCAN_RESTARTS  1
 
 
 typedef enum {
