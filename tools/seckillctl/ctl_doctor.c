@@ -12,6 +12,7 @@
 
 #include "ctl_activities.h"
 #include "ctl_doctor.h"
+#include "ctl_lost.h"
 #include "ctl_backend.h"
 #include "ctl_text.h"
 #include "sk_id.h"
@@ -181,6 +182,11 @@ ctl_doctor_sales(ctl_doctor_t *doctor)
     ctl_activities_t   activities;
 
     rc = ctl_activities_read(doctor->ctl, &activities);
+
+    /* what Redis lost is not in its list */
+    if (rc == CTL_FINE) {
+        rc = ctl_activities_opened(doctor->ctl, &activities);
+    }
 
     for (i = 0; rc == CTL_FINE && i < activities.n; i++) {
         rc = ctl_doctor_one(doctor, activities.ids[i]);

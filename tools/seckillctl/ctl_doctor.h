@@ -65,6 +65,7 @@ int ctl_doctor_defaults(ctl_doctor_t *doctor);
 int ctl_doctor_schema(ctl_doctor_t *doctor);
 int ctl_doctor_redis_rights(ctl_doctor_t *doctor);
 int ctl_doctor_rate(ctl_doctor_t *doctor, const ctl_live_t *live);
+int ctl_doctor_whole(ctl_doctor_t *doctor, const ctl_live_t *live);
 int ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity);
 
 #endif /* _CTL_DOCTOR_H_INCLUDED_ */

@@ -138,7 +138,7 @@ ctl_doctor_state(ctl_doctor_t *doctor, const ctl_live_t *live)
         ctl_doctor_tell(doctor, CTL_IS_WARNING, "state", "seckillctl open ID", "it is closed");
     } else {
         ctl_doctor_tell(doctor, strcmp(live->state, "open") ? CTL_IS_WRONG : CTL_IS_OK, "state",
-                        "paused: seckillctl restore ID; settled is over", "%s", live->state);
+                        "paused, lost: seckillctl restore ID; settled is over", "%s", live->state);
     }
 }
 
@@ -344,7 +344,8 @@ ctl_doctor_sale(ctl_doctor_t *doctor, uint64_t activity)
     ctl_doctor_stock(doctor, &live, &sale);
     ctl_doctor_filter(doctor, &live);
 
-    if ((rc = ctl_doctor_eligible(doctor, &live)) != CTL_FINE
+    if ((rc = ctl_doctor_whole(doctor, &live)) != CTL_FINE
+        || (rc = ctl_doctor_eligible(doctor, &live)) != CTL_FINE
         || (rc = ctl_doctor_expiry(doctor, &live)) != CTL_FINE)
     {
         return rc;
