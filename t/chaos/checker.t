@@ -178,6 +178,7 @@ told('busy to a buyer', sub {
 $stack->t->kill9($stack->{daemon});
 my $dbh = $stack->dbh;
 $dbh->do('ALTER TABLE seckill_orders DROP KEY uk_user_activity, DROP KEY uk_purchase, DROP KEY uk_order_no');
+$dbh->do('ALTER TABLE seckill_activities DROP CONSTRAINT ck_units');
 
 # Damages the rows of the clean round, looks, and takes it back.
 sub damaged {
