@@ -36,7 +36,6 @@ typedef struct {
     int                  control_gone;  /* Redis has no control hash: said so */
     int64_t              policy_ms;     /* Redis' eviction policy is looked at */
     int64_t              units_ms;      /* reserved units are compared with the ledger */
-    int64_t              units_warn_ms; /* ... and the next complaint about them is due */
     uint64_t             units_after;   /* activities up to this one were compared */
     int                  evicts;        /* it may evict: said so */
     int64_t              schema_ms;     /* the tables are looked at */

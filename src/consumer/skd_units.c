@@ -12,10 +12,10 @@
 #include "skd_clock.h"
 #include "skd_keeper.h"
 #include "skd_stats.h"
+#include "skd_trouble.h"
 #include "skd_units.h"
 
 #define SKD_UNITS_EVERY_MS  10000
-#define SKD_UNITS_WARN_MS   60000
 #define SKD_UNITS_MAX       100         /* rows of one round */
 
 
@@ -164,7 +164,6 @@ skd_units_one(skd_keeper_t *keeper, uint64_t activity)
 skd_rc_e
 skd_keeper_units(skd_keeper_t *keeper)
 {
-    char      quoted[SKD_ERROR_MAX];
     size_t    n;
     skd_rc_e  rc;
     uint64_t  ids[SKD_UNITS_MAX];
@@ -175,21 +174,12 @@ skd_keeper_units(skd_keeper_t *keeper)
 
     rc = skd_units_find(keeper, ids, &n);
 
+    /* a ledger that does not add up is its activity's own trouble */
     for (size_t i = 0; rc == SKD_OK && i < n; i++) {
-        rc = skd_units_one(keeper, ids[i]);
-
-        if (rc == SKD_MYSQL_LOST) {
-            return rc;
+        if (!skd_trouble_aside(SKD_DUTY_UNITS, ids[i])) {
+            rc = skd_units_one(keeper, ids[i]);
+            rc = skd_keeper_failed(keeper, SKD_DUTY_UNITS, ids[i], rc);
         }
-
-        if (rc == SKD_BLOCKED && skd_now_ms() >= keeper->units_warn_ms) {
-            keeper->units_warn_ms = skd_now_ms() + SKD_UNITS_WARN_MS;
-            skb_log(SKB_ERROR, "the ledger of an activity does not add up",
-                    "activity=%" PRIu64 " error=%s", ids[i],
-                    skb_log_quote(quoted, sizeof(quoted), keeper->writer.error));
-        }
-
-        rc = SKD_OK;                    /* one row's trouble is its own */
     }
 
     if (rc == SKD_OK) {

@@ -65,6 +65,23 @@ sub row {
     ok($c->stop, 'stops');
 }
 
+# a row that is wrong, and one behind it
+{
+    $c->sale(10, units => 10);
+    ledger(10, 'preheat', 'reserve', -10);
+    set(10, 'sold = 7, returned = 4');
+    $c->sale(11, units => 10);
+    ledger(11, 'preheat', 'reserve', -10);
+    $c->t->allow_log(qr/keeper can't do its duty for an activity.*duty=units/);
+    my $log = $c->start;
+    $c->t->wait_log($log, qr/duty=units activity=10 .*sold 7 and returned 4 units, but its ledger reserved 10/);
+    $c->t->wait_for(sub { row(11) eq '10 0 0 10' }, 5, 'the row behind it');
+    is(row(11), '10 0 0 10', 'a row that does not add up keeps no other waiting');
+    is(row(10), '10 7 4 NULL', '... and is not judged');
+    ok($c->stop, 'stops');
+    set(10, 'returned = 3');
+}
+
 # F-C1: the limit was raised by hand, and Redis sells what it forgot: no such units
 {
     $c->sale(5, units => 6, stock_limit => 10);

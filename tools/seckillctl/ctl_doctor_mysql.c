@@ -131,7 +131,8 @@ ctl_doctor_check(ctl_doctor_t *doctor)
     }
 
     ctl_doctor_tell(doctor, bites ? CTL_IS_OK : CTL_IS_WRONG, "units",
-                    "MySQL 8.0.16 or newer, or MariaDB; then sql/0006_reserved.sql again",
+                    "MySQL 8.0.16 or newer, or MariaDB; then the ADD CONSTRAINT of "
+                    "sql/0006_reserved.sql",
                     bites ? "CHECK ck_units refuses units that were never reserved"
                           : "CHECK ck_units of seckill_activities is not in force");
 
