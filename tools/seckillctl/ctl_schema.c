@@ -34,7 +34,8 @@ typedef struct {
     char          (*at)[32];            /* when each was applied, "" for not yet */
     size_t          applied;            /* by this run */
     int             apply;
-    ctl_json_t     *json;               /* NULL: lines for people */
+    int             plain;              /* lines for people */
+    ctl_json_t      json;
 } ctl_schema_t;
 
 static const char  ctl_schema_table[] =
@@ -222,10 +223,10 @@ ctl_schema_tell(void *data, const char *wrong)
 
     schema = data;
 
-    if (schema->json) {
-        ctl_json_text(schema->json, NULL, wrong);
-    } else {
+    if (schema->plain) {
         printf("wrong: %s\n", ctl_shown(wrong));
+    } else {
+        ctl_json_text(&schema->json, NULL, wrong);
     }
 }
 
@@ -254,10 +255,12 @@ ctl_schema_judge(ctl_t *ctl, ctl_schema_t *schema, int code)
 static int
 ctl_schema_print(ctl_t *ctl, ctl_schema_t *schema, int code)
 {
-    size_t      i;
-    ctl_json_t  json;
+    size_t       i;
+    ctl_json_t  *json;
 
-    if (!ctl->json) {
+    schema->plain = !ctl->json;
+
+    if (schema->plain) {
         for (i = 0; i < schema->n; i++) {
             printf("%-32s %s\n", schema->files[i].name,
                    schema->at[i][0] ? schema->at[i] : "not applied");
@@ -266,27 +269,27 @@ ctl_schema_print(ctl_t *ctl, ctl_schema_t *schema, int code)
         return ctl_schema_judge(ctl, schema, code);
     }
 
-    schema->json = &json;
-    ctl_json_begin(ctl, &json);
-    ctl_json_map(&json, NULL);
-    ctl_json_count(&json, "applied", schema->applied);
-    ctl_json_array(&json, "files");
+    json = &schema->json;
+    ctl_json_begin(ctl, json);
+    ctl_json_map(json, NULL);
+    ctl_json_count(json, "applied", schema->applied);
+    ctl_json_array(json, "files");
 
     for (i = 0; i < schema->n; i++) {
-        ctl_json_map(&json, NULL);
-        ctl_json_count(&json, "version", schema->files[i].version);
-        ctl_json_text(&json, "name", schema->files[i].name);
-        ctl_json_text(&json, "applied_at", schema->at[i][0] ? schema->at[i] : NULL);
-        ctl_json_map_end(&json);
+        ctl_json_map(json, NULL);
+        ctl_json_count(json, "version", schema->files[i].version);
+        ctl_json_text(json, "name", schema->files[i].name);
+        ctl_json_text(json, "applied_at", schema->at[i][0] ? schema->at[i] : NULL);
+        ctl_json_map_end(json);
     }
 
-    ctl_json_array_end(&json);
-    ctl_json_array(&json, "wrong");
+    ctl_json_array_end(json);
+    ctl_json_array(json, "wrong");
     code = ctl_schema_judge(ctl, schema, code);
-    ctl_json_array_end(&json);
-    ctl_json_map_end(&json);
+    ctl_json_array_end(json);
+    ctl_json_map_end(json);
 
-    return ctl_json_end(&json) == 0 ? code : CTL_PARTLY;
+    return ctl_json_end(json) == 0 ? code : CTL_PARTLY;
 }
 
 
