@@ -330,7 +330,8 @@ skb_settle(redisContext *redis, MYSQL *mysql, const skb_config_t *config, uint64
     int             whole = 0;
     char            status[16];
     skb_settle_e    rc, money;
-    skb_settling_t  s = { redis, mysql, config, actor, activity, now_ms, 0, settle, 0, 0, 0, 0, 0, 0 };
+    skb_settling_t  s = { redis, mysql, config, actor, activity, now_ms, 0, settle,
+                          0, 0, 0, 0, 0, 0 };
 
     memset(settle, 0, sizeof(*settle));
 

@@ -52,6 +52,8 @@ skd_pause_call(skd_pause_call_t *call, const skd_reader_t *reader, uint64_t acti
         SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS, SK_KEY_ELIGIBLE
     };
 
+    memset(call, 0, sizeof(*call));
+
     for (size_t i = 0; i < SKD_PAUSE_KEYS; i++) {
         len = sk_key(call->keys[i], prefix, strlen(prefix), which[i], activity, 0);
         call->keys[i][len] = '\0';

@@ -53,7 +53,8 @@ skd_store_lost(skd_worker_t *worker, const skd_stream_t *stream, const skd_range
         rc = skd_pause_raise(&worker->reader);
         skd_count(SKD_COUNT_PAUSED, 1);
         skb_log(SKB_ERROR, "Redis lost data of a sale, restore it",
-                "activity=%" PRIu64 " state=paused epoch=%" PRIu64 " twice=%" PRIu64 " seq=%" PRIu64,
+                "activity=%" PRIu64 " state=paused epoch=%" PRIu64 " twice=%" PRIu64
+                " seq=%" PRIu64,
                 stream->activity, entry->message.epoch, entry->message.seq, paused.seq);
     }
 

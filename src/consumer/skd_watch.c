@@ -85,7 +85,7 @@ skd_watch_take(skd_keeper_t *keeper, skd_stream_t *stream, skd_rc_e rc,
 static skd_rc_e
 skd_watch_pipe(skd_keeper_t *keeper, size_t first, size_t end)
 {
-    skd_rc_e       rc, failed = SKD_OK;
+    skd_rc_e       rc;
     skd_seen_t     seen;
     skd_paused_t   paused;
     skd_reader_t  *reader = &keeper->reader;
@@ -101,8 +101,7 @@ skd_watch_pipe(skd_keeper_t *keeper, size_t first, size_t end)
     }
 
     for (size_t i = first + 1; rc == SKD_OK && i < end; i++) {
-        failed = skd_pause_take(reader, &paused);
-        rc = skd_watch_take(keeper, &streams[i], failed, &paused);
+        rc = skd_watch_take(keeper, &streams[i], skd_pause_take(reader, &paused), &paused);
     }
 
     return rc;

@@ -39,7 +39,8 @@ ctl_doctor_whole(ctl_doctor_t *doctor, const ctl_live_t *live)
         || reply->element[0]->type != REDIS_REPLY_STRING)
     {
         ctl_doctor_tell(doctor, CTL_IS_WARNING, "whole", "look at the rights of the tool's user",
-                        "not known, %s", reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer");
+                        "not known, %s", reply->type == REDIS_REPLY_ERROR ? reply->str
+                        : "no answer");
         freeReplyObject(reply);
         return CTL_FINE;
     }

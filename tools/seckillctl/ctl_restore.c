@@ -444,8 +444,9 @@ const ctl_verb_t  ctl_restore_verb = {
     "rebuild a sale in Redis from MySQL after Redis lost data",
     "Writes facts, remaining units, buyers and results, and begins a new epoch.\n"
     "Refused (exit 4), with nothing changed, while purchases are unread or pending, when\n"
-    "the units don't add up, and for a sale that is open with nothing missing.  Journals tell which accepted purchases are lost; \"reconcile\"\n"
-    "with the same journals queues them again or gives them up.\n"
+    "the units don't add up, and for a sale that is open with nothing missing.  Journals\n"
+    "tell which accepted purchases are lost; \"reconcile\" with the same journals queues\n"
+    "them again or gives them up.\n"
     "\n"
     "      --journal FILE  a node's seckill_journal; more files may follow.  Also .gz, and\n"
     "                      - for standard input.  Exit 5 when a line is not believed, 2\n"
