@@ -34,20 +34,17 @@ skb_token_key_ok(const char *hex, size_t len)
 }
 
 
-static int
+/* of a key that is ok */
+static void
 skb_token_key_bytes(const char *hex, unsigned char *bytes)
 {
-    unsigned  byte;
+    int  high, low;
 
     for (size_t i = 0; i < SKB_TOKEN_KEY_BYTES; i++) {
-        if (sscanf(hex + 2 * i, "%2x", &byte) != 1) {
-            return -1;
-        }
-
-        bytes[i] = (unsigned char) byte;
+        high = hex[2 * i] <= '9' ? hex[2 * i] - '0' : hex[2 * i] - 'a' + 10;
+        low = hex[2 * i + 1] <= '9' ? hex[2 * i + 1] - '0' : hex[2 * i + 1] - 'a' + 10;
+        bytes[i] = (unsigned char) (high * 16 + low);
     }
-
-    return 0;
 }
 
 
@@ -59,10 +56,7 @@ skb_token_key_name(const char *hex, char *name, size_t size)
     unsigned char     bytes[SKB_TOKEN_KEY_BYTES];
     sk_journal_key_t  key;
 
-    if (skb_token_key_bytes(hex, bytes) != 0) {
-        return -1;
-    }
-
+    skb_token_key_bytes(hex, bytes);
     rc = sk_journal_key_init(&key, bytes, sizeof(bytes));
     explicit_bzero(bytes, sizeof(bytes));
 
@@ -357,10 +351,11 @@ skb_journal_keys_hex(skb_journal_keys_t *keys, const char *hex)
     int            rc;
     unsigned char  bytes[SKB_TOKEN_KEY_BYTES];
 
-    if (!skb_token_key_ok(hex, strlen(hex)) || skb_token_key_bytes(hex, bytes) != 0) {
+    if (!skb_token_key_ok(hex, strlen(hex))) {
         return 0;
     }
 
+    skb_token_key_bytes(hex, bytes);
     rc = skb_journal_keys_add(keys, bytes, sizeof(bytes));
     explicit_bzero(bytes, sizeof(bytes));
 

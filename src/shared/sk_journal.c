@@ -33,6 +33,7 @@ static char *sk_journal_put_hex(char *p, const uint8_t *bytes, size_t len);
 static int sk_journal_visible(const char *text, size_t len);
 static int sk_journal_field(sk_journal_rest_t *rest, const char **field, size_t *len);
 static int sk_journal_number(sk_journal_rest_t *rest, uint64_t *number);
+static int sk_journal_digit(char c);
 static int sk_journal_unescape(sk_journal_line_t *line, const char *text, size_t len);
 static int sk_journal_parse_purchase(sk_journal_line_t *line, sk_journal_rest_t *rest);
 
@@ -390,11 +391,18 @@ sk_journal_number(sk_journal_rest_t *rest, uint64_t *number)
 
 
 static int
+sk_journal_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+
+static int
 sk_journal_unescape(sk_journal_line_t *line, const char *text, size_t len)
 {
-    char         escaped[1 + 3 * SK_EXT_MAX];
-    size_t       i, n;
-    const char  *high, *low;
+    int     high, low;
+    char    escaped[1 + 3 * SK_EXT_MAX];
+    size_t  i, n;
 
     n = 0;
 
@@ -412,14 +420,14 @@ sk_journal_unescape(sk_journal_line_t *line, const char *text, size_t len)
             return -1;
         }
 
-        high = memchr(sk_journal_hex, text[i + 1], 16);
-        low = memchr(sk_journal_hex, text[i + 2], 16);
+        high = sk_journal_digit(text[i + 1]);
+        low = sk_journal_digit(text[i + 2]);
 
-        if (high == NULL || low == NULL) {
+        if (high < 0 || low < 0) {
             return -1;
         }
 
-        line->ext_text[n++] = (char) ((high - sk_journal_hex) << 4 | (low - sk_journal_hex));
+        line->ext_text[n++] = (char) (high * 16 + low);
         i += 2;
     }
 

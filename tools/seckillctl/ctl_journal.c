@@ -141,9 +141,15 @@ ctl_books_journal(ctl_t *ctl, ctl_books_t *books, const ctl_journals_t *journals
     }
 
     rc = ctl_journal_open(ctl, journals, i, file);
-    next = 1;
 
-    while (rc == CTL_FINE && (next = ctl_journal_next(ctl, file)) > 0) {
+    while (rc == CTL_FINE) {
+        next = ctl_journal_next(ctl, file);
+
+        if (next <= 0) {
+            rc = next < 0 ? CTL_USAGE : CTL_FINE;
+            break;
+        }
+
         switch (ctl_journal_line(journals, ctl_config(ctl)->redis.prefix, file, &line)) {
 
         case CTL_LINE_SIGNED:
@@ -162,5 +168,5 @@ ctl_books_journal(ctl_t *ctl, ctl_books_t *books, const ctl_journals_t *journals
     ctl_journal_close(file);
     free(file);
 
-    return rc == CTL_FINE && next < 0 ? CTL_USAGE : rc;
+    return rc;
 }

@@ -141,19 +141,21 @@ ctl_journals_look(ctl_t *ctl, ctl_journals_t *journals, size_t i, ctl_journal_fi
     tally.file = i;
 
     rc = ctl_journal_open(ctl, journals, i, file);
-    next = 1;
 
-    while (rc == CTL_FINE && (next = ctl_journal_next(ctl, file)) > 0) {
+    while (rc == CTL_FINE) {
+        next = ctl_journal_next(ctl, file);
+
+        if (next <= 0) {
+            rc = next < 0 ? CTL_USAGE : CTL_FINE;
+            break;
+        }
+
         rc = ctl_journals_tally(ctl, journals, file, &tally);
     }
 
     ctl_journal_close(file);
 
-    if (rc == CTL_FINE) {
-        rc = next < 0 ? CTL_USAGE : ctl_journals_tell(ctl, journals, file, &tally);
-    }
-
-    return rc;
+    return rc == CTL_FINE ? ctl_journals_tell(ctl, journals, file, &tally) : rc;
 }
 
 
