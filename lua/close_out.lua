@@ -86,7 +86,8 @@ if call("XLEN", orders) > 0 then
   if pending > 0 then
     return { "pending", 0, 0, count }
   end
-  if #call("XRANGE", orders, delivered, "+", "COUNT", 1) > 0 then
+  if delivered ~= "(18446744073709551615-18446744073709551615"  -- there is nothing behind it
+     and #call("XRANGE", orders, delivered, "+", "COUNT", 1) > 0 then
     return { "unread", 0, 0, count }
   end
 end

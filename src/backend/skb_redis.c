@@ -183,6 +183,60 @@ skb_redis_part(const redisReply *reply, size_t n, int type)
 }
 
 
+const redisReply *
+skb_redis_at(const redisReply *reply, size_t n)
+{
+    static const redisReply  nil = { .type = REDIS_REPLY_NIL };
+
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || n >= reply->elements
+        || reply->element[n] == NULL)
+    {
+        return &nil;
+    }
+
+    return reply->element[n];
+}
+
+
+const char *
+skb_redis_text(const redisReply *reply, size_t n)
+{
+    const redisReply  *part = skb_redis_at(reply, n);
+
+    return part->type == REDIS_REPLY_STRING || part->type == REDIS_REPLY_STATUS ? part->str : "";
+}
+
+
+int64_t
+skb_redis_number(const redisReply *reply)
+{
+    if (reply != NULL && reply->type == REDIS_REPLY_INTEGER) {
+        return reply->integer >= 0 && reply->integer <= SKB_REDIS_NUMBER_MAX ? reply->integer : -1;
+    }
+
+    return reply != NULL && reply->type == REDIS_REPLY_STRING
+           && strlen(reply->str) == (size_t) reply->len ? skb_redis_decimal(reply->str) : -1;
+}
+
+
+int64_t
+skb_redis_decimal(const char *text)
+{
+    size_t    len = strspn(text, "0123456789");
+    int64_t   n = 0;
+
+    if (len == 0 || len > 15 || text[len] != '\0') {
+        return -1;
+    }
+
+    while (*text != '\0') {
+        n = n * 10 + (*text++ - '0');
+    }
+
+    return n;
+}
+
+
 /* Its reader becomes one with limits, before anything is read. */
 static int
 skb_redis_bound(redisContext *redis)

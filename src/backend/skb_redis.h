@@ -10,9 +10,13 @@
 #include <hiredis/hiredis.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "sk_scripts.h"
 #include "skb_config.h"
+
+/* A number of ours in Redis: what a double of Lua holds exactly, and our scripts take. */
+#define SKB_REDIS_NUMBER_MAX  INT64_C(999999999999999)
 
 /* What an answer, or the lack of one, means for the next step. */
 typedef enum {
@@ -55,6 +59,20 @@ int skb_redis_reply(redisContext *redis, void **reply);
 
 /* The n-th part of a reply, when it is an array with one of that type; or NULL. */
 const redisReply *skb_redis_part(const redisReply *reply, size_t n, int type);
+
+/*
+ * The same for who looks at it further on: never NULL.  What is not there is nil,
+ * and what is no text is "".
+ */
+const redisReply *skb_redis_at(const redisReply *reply, size_t n);
+const char *skb_redis_text(const redisReply *reply, size_t n);
+
+/* The largest id of a stream: Redis refuses a range that begins behind it. */
+#define SKB_REDIS_LAST_ID  "18446744073709551615-18446744073709551615"
+
+/* An integer, or a plain decimal, up to SKB_REDIS_NUMBER_MAX; -1 for all else. */
+int64_t skb_redis_number(const redisReply *reply);
+int64_t skb_redis_decimal(const char *text);
 
 /* reply may be NULL. */
 skb_redis_class_e skb_redis_class(const redisReply *reply);

@@ -71,14 +71,14 @@ skb_settle_close(skb_settling_t *s, const char *how, char *status, size_t size)
                              }, NULL);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->type != REDIS_REPLY_ARRAY
-        || reply->elements != 4 || reply->element[0]->type != REDIS_REPLY_STRING)
+        || reply->elements != 4 || skb_redis_at(reply, 0)->type != REDIS_REPLY_STRING)
     {
         rc = skb_settle_redis_failed(s, reply);
 
     } else {
-        snprintf(status, size, "%s", reply->element[0]->str);
-        s->out->expire_ms = (uint64_t) reply->element[2]->integer;
-        s->buyers = (uint64_t) reply->element[3]->integer;
+        snprintf(status, size, "%s", skb_redis_text(reply, 0));
+        s->out->expire_ms = (uint64_t) skb_redis_at(reply, 2)->integer;
+        s->buyers = (uint64_t) skb_redis_at(reply, 3)->integer;
         rc = SKB_SETTLE_DONE;
     }
 
@@ -132,7 +132,7 @@ skb_settle_expire_page(skb_settling_t *s, const redisReply *users)
     skb_settle_e  rc = SKB_SETTLE_DONE;
 
     for (size_t i = 0; i < users->elements; i++) {
-        skb_settle_key(s, key, SK_KEY_RESULT, strtoull(users->element[i]->str, NULL, 10));
+        skb_settle_key(s, key, SK_KEY_RESULT, strtoull(skb_redis_text(users, i), NULL, 10));
 
         if (redisAppendCommand(s->redis, "PEXPIREAT %s %" PRIu64, key, s->out->expire_ms)
             != REDIS_OK)
@@ -169,12 +169,14 @@ skb_settle_expire_results(skb_settling_t *s)
     do {
         reply = skb_redis_command(s->redis, "SSCAN %s %s COUNT " SKB_PAGE, key, cursor);
 
-        if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->elements != 2) {
+        if (skb_redis_class(reply) != SKB_REDIS_FINE
+            || skb_redis_part(reply, 0, REDIS_REPLY_STRING) == NULL)
+        {
             rc = skb_settle_redis_failed(s, reply);
 
         } else {
-            snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
-            rc = skb_settle_expire_page(s, reply->element[1]);
+            snprintf(cursor, sizeof(cursor), "%s", skb_redis_text(reply, 0));
+            rc = skb_settle_expire_page(s, skb_redis_at(reply, 1));
         }
 
         freeReplyObject(reply);

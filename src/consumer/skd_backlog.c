@@ -18,8 +18,8 @@ static const redisReply *
 skd_group_field(const redisReply *info, const char *name)
 {
     for (size_t i = 0; i + 1 < info->elements; i += 2) {
-        if (strcmp(info->element[i]->str, name) == 0) {
-            return info->element[i + 1];
+        if (strcmp(skb_redis_text(info, i), name) == 0) {
+            return skb_redis_at(info, i + 1);
         }
     }
 
@@ -49,8 +49,13 @@ skd_backlog_unread(skd_keeper_t *keeper, const skd_stream_t *stream, const char 
     skd_rc_e     rc = SKD_OK;
     redisReply  *reply;
 
+    if (strcmp(last, SKB_REDIS_LAST_ID) == 0) {
+        backlog->unread = 0;
+        return SKD_OK;
+    }
+
     reply = skb_redis_command(keeper->reader.redis, "XRANGE %s (%s + COUNT %d", stream->key, last,
-                         known ? 1 : SKD_BACKLOG_COUNT);
+                              known ? 1 : SKD_BACKLOG_COUNT);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE) {
         rc = skd_reader_failed(&keeper->reader, reply);
@@ -59,7 +64,7 @@ skd_backlog_unread(skd_keeper_t *keeper, const skd_stream_t *stream, const char 
         backlog->unread = known ? lag->integer : (int64_t) reply->elements;
 
         if (reply->elements > 0) {
-            skd_backlog_age(backlog, keeper->now_ms, reply->element[0]->element[0]->str);
+            skd_backlog_age(backlog, keeper->now_ms, skb_redis_text(skb_redis_at(reply, 0), 0));
 
             /* a lag of nothing while something waits is no lag */
             backlog->unread += backlog->unread == 0;
@@ -84,10 +89,10 @@ skd_backlog_pending(skd_keeper_t *keeper, const skd_stream_t *stream, skd_backlo
         rc = skd_reader_failed(&keeper->reader, reply);
 
     } else {
-        backlog->pending = reply->element[0]->integer;
+        backlog->pending = skb_redis_at(reply, 0)->integer;
 
-        if (reply->element[1]->type == REDIS_REPLY_STRING) {
-            skd_backlog_age(backlog, keeper->now_ms, reply->element[1]->str);
+        if (skb_redis_at(reply, 1)->type == REDIS_REPLY_STRING) {
+            skd_backlog_age(backlog, keeper->now_ms, skb_redis_text(reply, 1));
         }
     }
 
@@ -158,10 +163,10 @@ skd_backlog_one(skd_keeper_t *keeper, const skd_stream_t *stream, skd_backlog_t 
 
     case SKB_REDIS_FINE:
         for (size_t i = 0; rc == SKD_OK && i < reply->elements; i++) {
-            name = skd_group_field(reply->element[i], "name");
+            name = skd_group_field(skb_redis_at(reply, i), "name");
 
             if (name != NULL && strcmp(name->str, SKD_GROUP) == 0) {
-                rc = skd_backlog_group(keeper, stream, reply->element[i], backlog);
+                rc = skd_backlog_group(keeper, stream, skb_redis_at(reply, i), backlog);
             }
         }
 

@@ -55,18 +55,18 @@ static int
 skd_frozen_row(const redisReply *row, const char *own, skd_frozen_entry_t *entry)
 {
     if (row->type != REDIS_REPLY_ARRAY || row->elements != 4
-        || row->element[0]->type != REDIS_REPLY_STRING
-        || row->element[1]->type != REDIS_REPLY_STRING
-        || row->element[2]->type != REDIS_REPLY_INTEGER || row->element[2]->integer != 0
-        || row->element[3]->type != REDIS_REPLY_INTEGER
-        || strcmp(row->element[1]->str, own) == 0)
+        || skb_redis_at(row, 0)->type != REDIS_REPLY_STRING
+        || skb_redis_at(row, 1)->type != REDIS_REPLY_STRING
+        || skb_redis_at(row, 2)->type != REDIS_REPLY_INTEGER || skb_redis_at(row, 2)->integer != 0
+        || skb_redis_at(row, 3)->type != REDIS_REPLY_INTEGER
+        || strcmp(skb_redis_text(row, 1), own) == 0)
     {
         return 0;
     }
 
-    entry->id = skd_frozen_hash(row->element[0]);
-    entry->consumer = skd_frozen_hash(row->element[1]);
-    entry->deliveries = row->element[3]->integer;
+    entry->id = skd_frozen_hash(skb_redis_at(row, 0));
+    entry->consumer = skd_frozen_hash(skb_redis_at(row, 1));
+    entry->deliveries = skb_redis_at(row, 3)->integer;
 
     return 1;
 }
@@ -108,22 +108,22 @@ skd_frozen_thaw(skd_stream_t *stream, skd_reader_t *reader, const char **argv, i
     reply = skb_redis_script(reader->redis, SK_SCRIPT_THAW, 1, argc, argv, NULL);
 
     if (skb_redis_class(reply) != SKB_REDIS_FINE || reply->type != REDIS_REPLY_ARRAY
-        || reply->elements != 2 || reply->element[0]->type != REDIS_REPLY_INTEGER
-        || reply->element[1]->type != REDIS_REPLY_ARRAY)
+        || reply->elements != 2 || skb_redis_at(reply, 0)->type != REDIS_REPLY_INTEGER
+        || skb_redis_at(reply, 1)->type != REDIS_REPLY_ARRAY)
     {
         rc = skd_reader_failed(reader, reply);
         goto done;
     }
 
-    if (reply->element[0]->integer > 0) {
+    if (skb_redis_at(reply, 0)->integer > 0) {
         skb_log(SKB_NOTICE, "purchases that were delivered in the future are taken over",
                 "activity=%" PRIu64 " entries=%lld", stream->activity,
-                reply->element[0]->integer);
+                skb_redis_at(reply, 0)->integer);
         stream->claim_ms = 0;
     }
 
-    for (size_t i = 0; rc == SKD_OK && i < reply->element[1]->elements; i++) {
-        rc = skd_stream_bury(stream, reader, reply->element[1]->element[i]->str);
+    for (size_t i = 0; rc == SKD_OK && i < skb_redis_at(reply, 1)->elements; i++) {
+        rc = skd_stream_bury(stream, reader, skb_redis_text(skb_redis_at(reply, 1), i));
     }
 
 done:
@@ -155,7 +155,7 @@ skd_frozen_rows(skd_stream_t *stream, skd_reader_t *reader, const redisReply *ro
     }
 
     for (size_t i = 0; i < rows->elements && now->count < SKD_FROZEN_MAX; i++) {
-        const redisReply  *row = rows->element[i];
+        const redisReply  *row = skb_redis_at(rows, i);
 
         entry = &now->entries[now->count];
 
@@ -167,9 +167,9 @@ skd_frozen_rows(skd_stream_t *stream, skd_reader_t *reader, const redisReply *ro
         now->count++;
 
         if (skd_now_ms() - entry->since_ms >= (int64_t) reader->config->consumer.claim_idle_ms) {
-            snprintf(counts[i], sizeof(counts[i]), "%lld", row->element[3]->integer);
-            argv[argc++] = row->element[0]->str;
-            argv[argc++] = row->element[1]->str;
+            snprintf(counts[i], sizeof(counts[i]), "%lld", skb_redis_at(row, 3)->integer);
+            argv[argc++] = skb_redis_text(row, 0);
+            argv[argc++] = skb_redis_text(row, 1);
             argv[argc++] = counts[i];
         }
     }

@@ -63,10 +63,10 @@ static const redisReply *
 skd_info_field(const redisReply *info, const char *name)
 {
     for (size_t i = 0; i + 1 < info->elements; i += 2) {
-        if (info->element[i]->type == REDIS_REPLY_STRING
-            && strcmp(info->element[i]->str, name) == 0)
+        if (skb_redis_at(info, i)->type == REDIS_REPLY_STRING
+            && strcmp(skb_redis_text(info, i), name) == 0)
         {
-            return info->element[i + 1];
+            return skb_redis_at(info, i + 1);
         }
     }
 
@@ -110,7 +110,7 @@ skd_trim_group(skd_stream_t *stream, skd_reader_t *reader, const redisReply *inf
         rc = skd_reader_failed(reader, reply);
 
     } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 4
-               && skd_entry_id_parse(&first, reply->element[1]) == 0
+               && skd_entry_id_parse(&first, skb_redis_at(reply, 1)) == 0
                && skd_entry_id_less(&first, keep))
     {
         *keep = first;
@@ -207,7 +207,7 @@ skd_stream_trim(skd_stream_t *stream, skd_reader_t *reader, uint64_t now_ms)
 
     case SKB_REDIS_FINE:
         for (size_t i = 0; rc == SKD_OK && i < reply->elements; i++) {
-            rc = skd_trim_group(stream, reader, reply->element[i], &keep);
+            rc = skd_trim_group(stream, reader, skb_redis_at(reply, i), &keep);
         }
 
         if (rc == SKD_OK && reply->elements > 0) {
@@ -246,8 +246,8 @@ skd_stream_times(skd_stream_t *stream, skd_reader_t *reader, uint64_t *now_ms)
         goto done;
     }
 
-    *now_ms = strtoull(reply->element[0]->str, NULL, 10) * 1000
-              + strtoull(reply->element[1]->str, NULL, 10) / 1000;
+    *now_ms = strtoull(skb_redis_text(reply, 0), NULL, 10) * 1000
+              + strtoull(skb_redis_text(reply, 1), NULL, 10) / 1000;
 
     if (stream->begun) {
         goto done;

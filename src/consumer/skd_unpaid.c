@@ -370,7 +370,7 @@ skd_unpaid_release(skd_keeper_t *keeper, skd_stream_t *stream)
         rc = skd_reader_failed(&keeper->reader, reply);
 
     } else {
-        added = reply->element[0]->integer;
+        added = skb_redis_at(reply, 0)->integer;
         stream->care.released = 1;
     }
 

@@ -60,7 +60,17 @@ static const sk_message_field_t  sk_message_fields[] = {
 };
 
 
+#define SK_MESSAGE_DIGITS  15           /* of epoch, seq and accepted_ms */
 #define SK_MESSAGE_FIELDS  (sizeof(sk_message_fields) / sizeof(sk_message_fields[0]))
+
+
+/* what a script counts: a double of Lua holds it exactly */
+
+static int
+sk_message_number(uint64_t *number, const sk_text_t *text)
+{
+    return text->len <= SK_MESSAGE_DIGITS ? sk_id_parse(text->data, text->len, number) : -1;
+}
 
 
 const char *
@@ -151,14 +161,14 @@ sk_message_quantity(sk_message_t *message, const sk_text_t *text)
 static int
 sk_message_epoch(sk_message_t *message, const sk_text_t *text)
 {
-    return sk_id_parse(text->data, text->len, &message->epoch);
+    return sk_message_number(&message->epoch, text);
 }
 
 
 static int
 sk_message_seq(sk_message_t *message, const sk_text_t *text)
 {
-    return sk_id_parse(text->data, text->len, &message->seq);
+    return sk_message_number(&message->seq, text);
 }
 
 
@@ -180,7 +190,7 @@ sk_message_order_no(sk_message_t *message, const sk_text_t *text)
 static int
 sk_message_accepted_ms(sk_message_t *message, const sk_text_t *text)
 {
-    return sk_id_parse(text->data, text->len, &message->accepted_ms);
+    return sk_message_number(&message->accepted_ms, text);
 }
 
 

@@ -251,6 +251,8 @@ sub is_settled {
     my $groups = $self->redis->xinfo('GROUPS', $key);
     my %group  = map { my %g = @{$_}; ($g{name} => \%g) } @{$groups};
     my $mine   = $group{seckilld} or return 0;
+    # behind the largest id there is nothing, and Redis refuses to look
+    return $mine->{pending} == 0 if $mine->{'last-delivered-id'} eq join '-', ('18446744073709551615') x 2;
     my $unread = $self->redis->xrange($key, "($mine->{'last-delivered-id'}", '+', 'COUNT', 1);
 
     return $mine->{pending} == 0 && @{$unread} == 0;

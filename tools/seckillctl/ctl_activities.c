@@ -15,7 +15,8 @@ ctl_activities_read(ctl_t *ctl, ctl_activities_t *activities)
     int          rc;
     char         key[SK_KEY_MAX + 1];
     size_t       i;
-    redisReply  *reply, *id;
+    redisReply  *reply;
+    const redisReply  *id;
 
     memset(activities, 0, sizeof(*activities));
 
@@ -40,12 +41,13 @@ ctl_activities_read(ctl_t *ctl, ctl_activities_t *activities)
     }
 
     for (i = 0; i < reply->elements; i++) {
-        id = reply->element[i];
+        id = skb_redis_at(reply, i);
 
         if (sk_id_parse(id->str, id->len, &activities->ids[activities->n]) == 0) {
             activities->n++;
         } else {
-            ctl_warn("\"%s\" holds \"%.40s\", which is no activity", key, id->str);
+            ctl_warn("\"%s\" holds \"%.40s\", which is no activity", key,
+                     skb_redis_text(reply, i));
         }
     }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "ctl_backend.h"
+#include "sk_id.h"
 #include "skb_control.h"
 #include "skb_mysql.h"
 #include "skb_redis.h"
@@ -401,13 +402,15 @@ ctl_sql_quote(ctl_t *ctl, char *buf, const char *text)
 uint64_t
 ctl_reply_u64(const redisReply *reply)
 {
+    uint64_t  n;
+
     switch (reply->type) {
 
     case REDIS_REPLY_INTEGER:
         return reply->integer > 0 ? (uint64_t) reply->integer : 0;
 
     case REDIS_REPLY_STRING:
-        return strtoull(reply->str, NULL, 10);
+        return sk_id_parse(reply->str, (size_t) reply->len, &n) == 0 ? n : 0;
 
     default:
         return 0;

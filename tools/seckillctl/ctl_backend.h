@@ -6,13 +6,13 @@
 #ifndef _CTL_BACKEND_H_INCLUDED_
 #define _CTL_BACKEND_H_INCLUDED_
 
-#include <hiredis/hiredis.h>
 #include <mysql.h>
 
 #include "ctl.h"
 #include "sk_key.h"
 #include "sk_scripts.h"
 #include "skb_config.h"
+#include "skb_redis.h"
 
 #define CTL_SQL_MAX  8192               /* bytes of one statement */
 

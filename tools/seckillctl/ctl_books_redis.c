@@ -60,8 +60,8 @@ ctl_message_read(const redisReply *fields, sk_message_t *message)
     }
 
     for (i = 0; i < n; i++) {
-        text[i].data = fields->element[i]->str;
-        text[i].len = fields->element[i]->len;
+        text[i].data = skb_redis_text(fields, i);
+        text[i].len = skb_redis_at(fields, i)->len;
     }
 
     if (sk_message_parse(message, text, n) == NULL) {
@@ -80,6 +80,16 @@ ctl_message_read(const redisReply *fields, sk_message_t *message)
 }
 
 
+/* what is no number in its range is as good as none */
+static uint64_t
+ctl_books_number(const char *value)
+{
+    int64_t  n = skb_redis_decimal(value);
+
+    return n > 0 ? (uint64_t) n : 0;
+}
+
+
 static void
 ctl_books_fact(ctl_books_t *books, const char *name, const char *value)
 {
@@ -89,7 +99,6 @@ ctl_books_fact(ctl_books_t *books, const char *name, const char *value)
         const char  *name;
         uint64_t    *number;
     } numbers[] = {
-        { "product_id",   &books->live.product_id },
         { "stock_limit",  &books->live.stock_limit },
         { "max_quantity", &books->live.max_quantity },
         { "epoch",        &books->live.epoch },
@@ -99,12 +108,15 @@ ctl_books_fact(ctl_books_t *books, const char *name, const char *value)
 
     for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         if (strcmp(name, numbers[i].name) == 0) {
-            *numbers[i].number = strtoull(value, NULL, 10);
+            *numbers[i].number = ctl_books_number(value);
             return;
         }
     }
 
-    if (strcmp(name, "state") == 0) {
+    if (strcmp(name, "product_id") == 0) {
+        (void) sk_id_parse(value, strlen(value), &books->live.product_id);
+
+    } else if (strcmp(name, "state") == 0) {
         books->live.exists = 1;
         snprintf(books->live.state, sizeof(books->live.state), "%s", value);
 
@@ -115,16 +127,16 @@ ctl_books_fact(ctl_books_t *books, const char *name, const char *value)
         books->live.by_registration = strcmp(value, "1") == 0;
 
     } else if (strcmp(name, "restocked") == 0) {
-        books->restocked = strtoll(value, NULL, 10);
+        books->restocked = (int64_t) ctl_books_number(value);
 
     } else if (strcmp(name, "released") == 0) {
-        books->released = strtoll(value, NULL, 10);
+        books->released = (int64_t) ctl_books_number(value);
 
     } else if (strcmp(name, "start_ms") == 0) {
-        books->live.start_ms = strtoll(value, NULL, 10);
+        books->live.start_ms = (int64_t) ctl_books_number(value);
 
     } else if (strcmp(name, "end_ms") == 0) {
-        books->live.end_ms = strtoll(value, NULL, 10);
+        books->live.end_ms = (int64_t) ctl_books_number(value);
     }
 }
 
@@ -160,17 +172,16 @@ ctl_books_open(ctl_t *ctl, ctl_books_t *books)
     }
 
     books->live.activity = books->activity;
-    books->live.now_ms = (int64_t) ctl_reply_u64(reply->element[0]);
-    facts = reply->element[1];
+    books->live.now_ms = (int64_t) ctl_reply_u64(skb_redis_at(reply, 0));
+    facts = skb_redis_at(reply, 1);
 
     for (i = 0; i + 1 < facts->elements; i += 2) {
-        ctl_books_fact(books, facts->element[i]->str, facts->element[i + 1]->str);
+        ctl_books_fact(books, skb_redis_text(facts, i), skb_redis_text(facts, i + 1));
     }
 
-    books->live.stock = reply->element[2]->len > 0 ? strtoll(reply->element[2]->str, NULL, 10)
-                                                   : -1;
-    (void) ctl_entry_parse(&books->last, reply->element[3]->str);
-    (void) ctl_entry_parse(&books->delivered, reply->element[4]->str);
+    books->live.stock = skb_redis_number(skb_redis_at(reply, 2));
+    (void) ctl_entry_parse(&books->last, skb_redis_text(reply, 3));
+    (void) ctl_entry_parse(&books->delivered, skb_redis_text(reply, 4));
     freeReplyObject(reply);
 
     return CTL_FINE;
@@ -196,12 +207,21 @@ ctl_books_members(ctl_t *ctl, ctl_books_t *books)
             return rc;
         }
 
-        snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
-        list = reply->element[1];
+        /* a scan that stands still never ends */
+        if (skb_redis_part(reply, 0, REDIS_REPLY_STRING) == NULL
+            || (strcmp(cursor, "0") != 0 && strcmp(cursor, skb_redis_text(reply, 0)) == 0))
+        {
+            rc = ctl_redis_refused(ctl, reply);
+            freeReplyObject(reply);
+            return rc;
+        }
+
+        snprintf(cursor, sizeof(cursor), "%s", skb_redis_text(reply, 0));
+        list = skb_redis_at(reply, 1);
 
         for (i = 0; i < list->elements && rc == CTL_FINE; i++) {
-            if (sk_id_parse(list->element[i]->str, list->element[i]->len, &user) != 0) {
-                ctl_warn("\"%s\" holds \"%.40s\", which is no user", key, list->element[i]->str);
+            if (sk_id_parse(skb_redis_text(list, i), skb_redis_at(list, i)->len, &user) != 0) {
+                ctl_warn("\"%s\" holds \"%.40s\", which is no user", key, skb_redis_text(list, i));
                 continue;
             }
 
@@ -229,13 +249,13 @@ ctl_books_entry(ctl_t *ctl, ctl_books_t *books, const redisReply *entry)
     ctl_trace_t   *trace;
     ctl_entry_t    id;
 
-    if (entry->elements != 2 || ctl_entry_parse(&id, entry->element[0]->str) != 0
+    if (entry->elements != 2 || ctl_entry_parse(&id, skb_redis_text(entry, 0)) != 0
         || ctl_entry_cmp(&id, &books->last) > 0)
     {
         return CTL_FINE;
     }
 
-    (void) ctl_message_read(entry->element[1], &message);
+    (void) ctl_message_read(skb_redis_at(entry, 1), &message);
 
     trace = ctl_books_trace(ctl, books, message.user);
     if (trace == NULL) {
@@ -281,7 +301,7 @@ ctl_books_pending(ctl_t *ctl, ctl_books_t *books, const char *key)
         n = reply->elements;
 
         for (i = 0; i < n; i++) {
-            if (ctl_entry_parse(&id, reply->element[i]->element[0]->str) != 0) {
+            if (ctl_entry_parse(&id, skb_redis_text(skb_redis_at(reply, i), 0)) != 0) {
                 continue;
             }
 
@@ -291,12 +311,12 @@ ctl_books_pending(ctl_t *ctl, ctl_books_t *books, const char *key)
                 trace->kind = CTL_PENDING;
             }
 
-            snprintf(from, sizeof(from), "(%s", reply->element[i]->element[0]->str);
+            snprintf(from, sizeof(from), "(%s", skb_redis_text(skb_redis_at(reply, i), 0));
         }
 
         freeReplyObject(reply);
 
-    } while (n == CTL_PAGE);
+    } while (n == CTL_PAGE && strcmp(from, "(" SKB_REDIS_LAST_ID) != 0);
 
     return CTL_FINE;
 }
@@ -326,8 +346,8 @@ ctl_books_stream(ctl_t *ctl, ctl_books_t *books)
         n = reply->elements;
 
         for (i = 0; i < n && rc == CTL_FINE; i++) {
-            rc = ctl_books_entry(ctl, books, reply->element[i]);
-            snprintf(from, sizeof(from), "(%s", reply->element[i]->element[0]->str);
+            rc = ctl_books_entry(ctl, books, skb_redis_at(reply, i));
+            snprintf(from, sizeof(from), "(%s", skb_redis_text(skb_redis_at(reply, i), 0));
         }
 
         freeReplyObject(reply);
@@ -336,7 +356,7 @@ ctl_books_stream(ctl_t *ctl, ctl_books_t *books)
             return rc;
         }
 
-    } while (n == CTL_PAGE);
+    } while (n == CTL_PAGE && strcmp(from, "(" SKB_REDIS_LAST_ID) != 0);
 
     books->nentries = books->ntraces;
 
@@ -354,9 +374,9 @@ ctl_letter_parse(ctl_letter_t *letter, const redisReply *entry)
     const redisReply  *fields;
 
     memset(letter, 0, sizeof(*letter));
-    snprintf(letter->id, sizeof(letter->id), "%s", entry->element[0]->str);
+    snprintf(letter->id, sizeof(letter->id), "%s", skb_redis_text(entry, 0));
     letter->dead_ms = strtoull(letter->id, NULL, 10);
-    fields = entry->element[1];
+    fields = skb_redis_at(entry, 1);
 
     switch (ctl_message_read(fields, &message)) {
 
@@ -377,8 +397,8 @@ ctl_letter_parse(ctl_letter_t *letter, const redisReply *entry)
     }
 
     for (i = 0; i + 1 < fields->elements; i += 2) {
-        name = fields->element[i]->str;
-        value = fields->element[i + 1]->str;
+        name = skb_redis_text(fields, i);
+        value = skb_redis_text(fields, i + 1);
 
         if (strcmp(name, "reason") == 0 && letter->reason[0] == '\0') {
             snprintf(letter->reason, sizeof(letter->reason), "%s", value);
@@ -422,7 +442,7 @@ ctl_books_letters(ctl_t *ctl, ctl_books_t *books)
 
             books->letters = room;
             letter = &books->letters[books->nletters];
-            ctl_letter_parse(letter, reply->element[i]);
+            ctl_letter_parse(letter, skb_redis_at(reply, i));
             snprintf(from, sizeof(from), "(%s", letter->id);
 
             /*
@@ -436,7 +456,7 @@ ctl_books_letters(ctl_t *ctl, ctl_books_t *books)
 
         freeReplyObject(reply);
 
-    } while (n == CTL_PAGE);
+    } while (n == CTL_PAGE && strcmp(from, "(" SKB_REDIS_LAST_ID) != 0);
 
     return CTL_FINE;
 }

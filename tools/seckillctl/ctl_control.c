@@ -72,11 +72,11 @@ ctl_control_read(ctl_t *ctl, ctl_control_t *control)
         return rc;
     }
 
-    if (reply->elements == 4 && reply->element[0]->type == REDIS_REPLY_STRING) {
+    if (reply->elements == 4 && skb_redis_at(reply, 0)->type == REDIS_REPLY_STRING) {
         control->exists = 1;
-        control->closed = reply->element[1]->type == REDIS_REPLY_STRING
-                          && strcmp(reply->element[1]->str, "closed") == 0;
-        ctl_limit_take(&control->limit, reply->element[2], reply->element[3]);
+        control->closed = skb_redis_at(reply, 1)->type == REDIS_REPLY_STRING
+                          && strcmp(skb_redis_text(reply, 1), "closed") == 0;
+        ctl_limit_take(&control->limit, skb_redis_at(reply, 2), skb_redis_at(reply, 3));
     }
 
     freeReplyObject(reply);

@@ -101,7 +101,7 @@ ctl_dead_show(ctl_t *ctl, const ctl_dead_t *dead)
                         dead->activity, dead->ids[0]);
     }
 
-    fields = reply->element[0]->element[1];
+    fields = skb_redis_at(skb_redis_at(reply, 0), 1);
 
     if (ctl->json) {
         ctl_json_begin(ctl, &json);
@@ -113,14 +113,14 @@ ctl_dead_show(ctl_t *ctl, const ctl_dead_t *dead)
     for (i = 0; i + 1 < fields->elements; i += 2) {
         if (ctl->json) {
             ctl_json_map(&json, NULL);
-            ctl_json_text(&json, "name", fields->element[i]->str);
-            ctl_json_text(&json, "value", fields->element[i + 1]->str);
+            ctl_json_text(&json, "name", skb_redis_text(fields, i));
+            ctl_json_text(&json, "value", skb_redis_text(fields, i + 1));
             ctl_json_map_end(&json);
 
         } else {
-            ctl_text_print(fields->element[i]->str, fields->element[i]->len);
+            ctl_text_print(skb_redis_text(fields, i), skb_redis_at(fields, i)->len);
             printf(": ");
-            ctl_text_print(fields->element[i + 1]->str, fields->element[i + 1]->len);
+            ctl_text_print(skb_redis_text(fields, i + 1), skb_redis_at(fields, i + 1)->len);
             putchar('\n');
         }
     }

@@ -202,10 +202,10 @@ ctl_retry_redis(ctl_t *ctl, const ctl_close_t *close, const char **done)
     }
 
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2
-        && reply->element[0]->type == REDIS_REPLY_STRING)
+        && skb_redis_at(reply, 0)->type == REDIS_REPLY_STRING)
     {
-        *done = strcmp(reply->element[0]->str, "queued") == 0 ? "queued"
-                : strcmp(reply->element[0]->str, "none") == 0 ? NULL : "already done";
+        *done = strcmp(skb_redis_text(reply, 0), "queued") == 0 ? "queued"
+                : strcmp(skb_redis_text(reply, 0), "none") == 0 ? NULL : "already done";
     } else {
         rc = ctl_redis_refused(ctl, reply);
     }

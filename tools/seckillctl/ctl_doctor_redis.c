@@ -81,16 +81,16 @@ ctl_doctor_fsync(ctl_doctor_t *doctor)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2
-        || reply->element[1]->type != REDIS_REPLY_STRING)
+        || skb_redis_at(reply, 1)->type != REDIS_REPLY_STRING)
     {
         ctl_doctor_tell(doctor, CTL_IS_WARNING, "appendfsync", "look into redis.conf: always or "
                         "everysec", "only who may CONFIG GET, and so read Redis' passwords, is "
                         "told");
     } else {
-        bad = strcmp(reply->element[1]->str, "no") == 0;
+        bad = strcmp(skb_redis_text(reply, 1), "no") == 0;
         ctl_doctor_tell(doctor, bad ? CTL_IS_WRONG : CTL_IS_OK, "appendfsync",
                         "always, or everysec which may lose a second", "%s",
-                        reply->element[1]->str);
+                        skb_redis_text(reply, 1));
     }
 
     freeReplyObject(reply);
@@ -185,8 +185,8 @@ ctl_doctor_redis(ctl_doctor_t *doctor)
 
     ended = ctl_doctor_now();
     ctl_doctor_clock(doctor, "clock", began, ended,
-                     (int64_t) (ctl_reply_u64(reply->element[0]) * 1000
-                                + ctl_reply_u64(reply->element[1]) / 1000));
+                     (int64_t) (ctl_reply_u64(skb_redis_at(reply, 0)) * 1000
+                                + ctl_reply_u64(skb_redis_at(reply, 1)) / 1000));
     freeReplyObject(reply);
 
     rc = ctl_redis_try(doctor->ctl, &reply, "INFO");

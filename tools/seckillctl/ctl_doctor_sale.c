@@ -205,7 +205,8 @@ ctl_doctor_consumers(ctl_doctor_t *doctor, const ctl_live_t *live)
     char         key[SK_KEY_MAX + 1];
     size_t       i, k, alive;
     int64_t      silence;
-    redisReply  *reply, *one;
+    redisReply  *reply;
+    const redisReply  *one;
 
     ctl_key(doctor->ctl, key, SK_KEY_ORDERS, live->activity, 0);
 
@@ -229,11 +230,11 @@ ctl_doctor_consumers(ctl_doctor_t *doctor, const ctl_live_t *live)
     alive = 0;
 
     for (i = 0; i < reply->elements; i++) {
-        one = reply->element[i];
+        one = skb_redis_at(reply, i);
 
         for (k = 0; k + 1 < one->elements; k += 2) {
-            if (strcmp(one->element[k]->str, "idle") == 0) {
-                alive += one->element[k + 1]->integer < silence;
+            if (strcmp(skb_redis_text(one, k), "idle") == 0) {
+                alive += skb_redis_at(one, k + 1)->integer < silence;
             }
         }
     }

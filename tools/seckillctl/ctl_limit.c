@@ -32,14 +32,14 @@ ctl_limit_answer(ctl_t *ctl, ctl_limit_run_t *run, const redisReply *reply)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4
-        || reply->element[0]->type != REDIS_REPLY_STRING)
+        || skb_redis_at(reply, 0)->type != REDIS_REPLY_STRING)
     {
         return ctl_fail(ctl, CTL_REFUSED, "lua/limit.lua gave an answer of another version");
     }
 
-    status = reply->element[0]->str;
-    run->target.rev = ctl_reply_u64(reply->element[1]);
-    ctl_limit_take(&run->was, reply->element[2], reply->element[3]);
+    status = skb_redis_text(reply, 0);
+    run->target.rev = ctl_reply_u64(skb_redis_at(reply, 1));
+    ctl_limit_take(&run->was, skb_redis_at(reply, 2), skb_redis_at(reply, 3));
     run->changed = strcmp(status, "set") == 0;
 
     if (strcmp(status, "missing") == 0) {

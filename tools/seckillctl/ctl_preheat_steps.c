@@ -123,12 +123,12 @@ ctl_preheat_answer(ctl_t *ctl, ctl_preheat_t *preheat, const redisReply *reply)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 5
-        || reply->element[0]->type != REDIS_REPLY_STRING)
+        || skb_redis_at(reply, 0)->type != REDIS_REPLY_STRING)
     {
         return ctl_fail(ctl, CTL_REFUSED, "lua/preheat.lua gave an answer of another version");
     }
 
-    status = reply->element[0]->str;
+    status = skb_redis_text(reply, 0);
 
     if (strcmp(status, "started") == 0 || strcmp(status, "late") == 0) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " started this very moment%s",
@@ -136,8 +136,8 @@ ctl_preheat_answer(ctl_t *ctl, ctl_preheat_t *preheat, const redisReply *reply)
     }
 
     snprintf(preheat->status, sizeof(preheat->status), "%s", status);
-    preheat->rev = ctl_reply_u64(reply->element[2]);
-    preheat->stock = (int64_t) ctl_reply_u64(reply->element[4]);
+    preheat->rev = ctl_reply_u64(skb_redis_at(reply, 2));
+    preheat->stock = (int64_t) ctl_reply_u64(skb_redis_at(reply, 4));
 
     return CTL_FINE;
 }

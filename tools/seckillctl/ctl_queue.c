@@ -34,8 +34,8 @@ ctl_queue_field(const redisReply *list, const char *name)
     size_t  i;
 
     for (i = 0; i + 1 < list->elements; i += 2) {
-        if (strcmp(list->element[i]->str, name) == 0) {
-            return list->element[i + 1];
+        if (strcmp(skb_redis_text(list, i), name) == 0) {
+            return skb_redis_at(list, i + 1);
         }
     }
 
@@ -56,6 +56,10 @@ ctl_queue_unread(ctl_t *ctl, ctl_queue_t *queue, ctl_entry_t *first)
              queue->books.delivered.n);
 
     do {
+        if (strcmp(from, "(" SKB_REDIS_LAST_ID) == 0) {
+            break;
+        }
+
         rc = ctl_redis(ctl, &reply, "XRANGE %s %s + COUNT %d", queue->key, from, CTL_PAGE);
         if (rc != CTL_FINE) {
             return rc;
@@ -65,10 +69,10 @@ ctl_queue_unread(ctl_t *ctl, ctl_queue_t *queue, ctl_entry_t *first)
 
         if (n > 0) {
             if (queue->unread == 0) {
-                (void) ctl_entry_parse(first, reply->element[0]->element[0]->str);
+                (void) ctl_entry_parse(first, skb_redis_text(skb_redis_at(reply, 0), 0));
             }
 
-            snprintf(from, sizeof(from), "(%s", reply->element[n - 1]->element[0]->str);
+            snprintf(from, sizeof(from), "(%s", skb_redis_text(skb_redis_at(reply, n - 1), 0));
         }
 
         queue->unread += (int64_t) n;
@@ -93,9 +97,9 @@ ctl_queue_group(ctl_t *ctl, ctl_queue_t *queue, ctl_entry_t *first)
     }
 
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 4) {
-        queue->pending = reply->element[0]->integer;
+        queue->pending = skb_redis_at(reply, 0)->integer;
 
-        if (queue->pending > 0 && ctl_entry_parse(&pending, reply->element[1]->str) == 0
+        if (queue->pending > 0 && ctl_entry_parse(&pending, skb_redis_text(reply, 1)) == 0
             && (first->ms == 0 || ctl_entry_cmp(&pending, first) < 0))
         {
             *first = pending;
@@ -182,7 +186,7 @@ ctl_queue_print(const ctl_queue_t *queue)
     }
 
     for (i = 0; i < queue->consumers->elements; i++) {
-        one = queue->consumers->element[i];
+        one = skb_redis_at(queue->consumers, i);
         name = ctl_queue_field(one, "name");
         pending = ctl_queue_field(one, "pending");
         idle = ctl_queue_field(one, "idle");
@@ -213,7 +217,7 @@ ctl_queue_json(ctl_t *ctl, const ctl_queue_t *queue)
     ctl_json_array(&json, "consumers");
 
     for (i = 0; queue->consumers && i < queue->consumers->elements; i++) {
-        one = queue->consumers->element[i];
+        one = skb_redis_at(queue->consumers, i);
         name = ctl_queue_field(one, "name");
         pending = ctl_queue_field(one, "pending");
         idle = ctl_queue_field(one, "idle");

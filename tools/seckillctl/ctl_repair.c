@@ -210,7 +210,7 @@ ctl_replay_entry(ctl_t *ctl, const ctl_repair_t *repair, const ctl_trace_t *trac
     }
 
     if (reply->elements == 1) {
-        (void) ctl_message_read(reply->element[0]->element[1], message);
+        (void) ctl_message_read(skb_redis_at(skb_redis_at(reply, 0), 1), message);
     }
 
     freeReplyObject(reply);

@@ -304,9 +304,9 @@ ctl_restock_redis(ctl_t *ctl, ctl_restock_t *restock)
         return rc;
     }
 
-    restock->rev = ctl_reply_u64(reply->element[1]);
-    restock->stock = ctl_reply_u64(reply->element[2]);
-    restock->added = ctl_reply_u64(reply->element[3]);
+    restock->rev = ctl_reply_u64(skb_redis_at(reply, 1));
+    restock->stock = ctl_reply_u64(skb_redis_at(reply, 2));
+    restock->added = ctl_reply_u64(skb_redis_at(reply, 3));
     freeReplyObject(reply);
     ctl_failpoint("after_restock");
 

@@ -35,15 +35,15 @@ ctl_restore_cleared(ctl_t *ctl, ctl_restore_t *restore, const redisReply *reply)
     const char  *status;
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 4
-        || reply->element[0]->type != REDIS_REPLY_STRING
-        || reply->element[2]->type != REDIS_REPLY_STRING
-        || reply->element[3]->type != REDIS_REPLY_STRING)
+        || skb_redis_at(reply, 0)->type != REDIS_REPLY_STRING
+        || skb_redis_at(reply, 2)->type != REDIS_REPLY_STRING
+        || skb_redis_at(reply, 3)->type != REDIS_REPLY_STRING)
     {
         return ctl_redis_refused(ctl, reply);
     }
 
-    status = reply->element[0]->str;
-    restore->old_rev = ctl_reply_u64(reply->element[1]);
+    status = skb_redis_text(reply, 0);
+    restore->old_rev = ctl_reply_u64(skb_redis_at(reply, 1));
 
     if (strcmp(status, "healthy") == 0) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is open and nothing of it is "
@@ -69,10 +69,10 @@ ctl_restore_cleared(ctl_t *ctl, ctl_restore_t *restore, const redisReply *reply)
                         "nothing was done: run it again", restore->activity);
     }
 
-    snprintf(restore->mark, sizeof(restore->mark), "%s", reply->element[3]->str);
+    snprintf(restore->mark, sizeof(restore->mark), "%s", skb_redis_text(reply, 3));
     restore->cleared = strcmp(status, "cleared") == 0;
 
-    if (strcmp(reply->element[2]->str, "closed") == 0) {
+    if (strcmp(skb_redis_text(reply, 2), "closed") == 0) {
         snprintf(restore->state, sizeof(restore->state), "closed");
     }
 
@@ -297,7 +297,7 @@ ctl_restore_open(ctl_t *ctl, ctl_restore_t *restore)
     }
 
     if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 2) {
-        restore->rev = ctl_reply_u64(reply->element[0]);
+        restore->rev = ctl_reply_u64(skb_redis_at(reply, 0));
     } else {
         rc = ctl_redis_refused(ctl, reply);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ctl_sale.h"
+#include "sk_id.h"
 
 /* the consumer group of seckilld */
 #define CTL_GROUP  "seckilld"
@@ -20,24 +21,6 @@ ctl_copy(char *dst, size_t size, const char *src)
 }
 
 
-static int64_t
-ctl_reply_number(const redisReply *reply)
-{
-    switch (reply->type) {
-
-    case REDIS_REPLY_INTEGER:
-        return reply->integer;
-
-    case REDIS_REPLY_STRING:
-        return strspn(reply->str, "0123456789") == reply->len && reply->len > 0
-               ? strtoll(reply->str, NULL, 10) : -1;
-
-    default:
-        return -1;
-    }
-}
-
-
 static int
 ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
 {
@@ -45,7 +28,8 @@ ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
     char         key[SK_KEY_MAX + 1];
     size_t       i;
     uint64_t     n[9];
-    redisReply  *reply, *fact;
+    int64_t      number;
+    redisReply  *reply;
 
     ctl_key(ctl, key, SK_KEY_ACTIVITY, live->activity, 0);
 
@@ -56,13 +40,14 @@ ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
     }
 
     for (i = 0; i < 9; i++) {
-        fact = i < reply->elements ? reply->element[i] : NULL;
-        n[i] = fact && fact->type == REDIS_REPLY_STRING ? strtoull(fact->str, NULL, 10) : 0;
+        number = skb_redis_number(skb_redis_at(reply, i));
+        n[i] = number > 0 ? (uint64_t) number : 0;
     }
 
-    if (reply->elements == 13 && reply->element[10]->type == REDIS_REPLY_STRING) {
+    if (reply->elements == 13 && skb_redis_at(reply, 10)->type == REDIS_REPLY_STRING) {
         live->exists = 1;
-        live->product_id = n[0];
+        (void) sk_id_parse(skb_redis_text(reply, 0), strlen(skb_redis_text(reply, 0)),
+                           &live->product_id);
         live->stock_limit = n[1];
         live->start_ms = (int64_t) n[2];
         live->end_ms = (int64_t) n[3];
@@ -71,9 +56,9 @@ ctl_live_facts(ctl_t *ctl, ctl_live_t *live)
         live->epoch = n[6];
         live->rev = n[7];
         live->seq = n[8];
-        ctl_copy(live->price, sizeof(live->price), reply->element[9]->str);
-        ctl_copy(live->state, sizeof(live->state), reply->element[10]->str);
-        ctl_limit_take(&live->limit, reply->element[11], reply->element[12]);
+        ctl_copy(live->price, sizeof(live->price), skb_redis_text(reply, 9));
+        ctl_copy(live->state, sizeof(live->state), skb_redis_text(reply, 10));
+        ctl_limit_take(&live->limit, skb_redis_at(reply, 11), skb_redis_at(reply, 12));
     }
 
     freeReplyObject(reply);
@@ -93,7 +78,8 @@ ctl_live_group(ctl_t *ctl, ctl_live_t *live)
     int          rc;
     char         key[SK_KEY_MAX + 1];
     size_t       i, k, found;
-    redisReply  *reply, *group;
+    redisReply  *reply;
+    const redisReply  *group;
 
     ctl_key(ctl, key, SK_KEY_ORDERS, live->activity, 0);
 
@@ -104,23 +90,23 @@ ctl_live_group(ctl_t *ctl, ctl_live_t *live)
     }
 
     for (i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++) {
-        group = reply->element[i];
+        group = skb_redis_at(reply, i);
         found = 0;
 
         for (k = 0; k + 1 < group->elements; k += 2) {
-            if (strcmp(group->element[k]->str, "name") == 0
-                && strcmp(group->element[k + 1]->str, CTL_GROUP) == 0)
+            if (strcmp(skb_redis_text(group, k), "name") == 0
+                && strcmp(skb_redis_text(group, k + 1), CTL_GROUP) == 0)
             {
                 found = 1;
             }
         }
 
         for (k = 0; found && k + 1 < group->elements; k += 2) {
-            if (strcmp(group->element[k]->str, "pending") == 0) {
-                live->pending = ctl_reply_number(group->element[k + 1]);
+            if (strcmp(skb_redis_text(group, k), "pending") == 0) {
+                live->pending = skb_redis_number(skb_redis_at(group, k + 1));
 
-            } else if (strcmp(group->element[k]->str, "lag") == 0) {
-                live->unread = ctl_reply_number(group->element[k + 1]);
+            } else if (strcmp(skb_redis_text(group, k), "lag") == 0) {
+                live->unread = skb_redis_number(skb_redis_at(group, k + 1));
             }
         }
     }
@@ -146,7 +132,7 @@ ctl_live_number(ctl_t *ctl, const char *command, sk_key_e which, uint64_t activi
         return rc;
     }
 
-    *number = ctl_reply_number(reply);
+    *number = skb_redis_number(reply);
     freeReplyObject(reply);
 
     return CTL_FINE;
@@ -175,8 +161,8 @@ ctl_live_read(ctl_t *ctl, uint64_t activity, ctl_live_t *live)
     }
 
     if (reply->elements == 2) {
-        live->now_ms = strtoll(reply->element[0]->str, NULL, 10) * 1000
-                       + strtoll(reply->element[1]->str, NULL, 10) / 1000;
+        live->now_ms = strtoll(skb_redis_text(reply, 0), NULL, 10) * 1000
+                       + strtoll(skb_redis_text(reply, 1), NULL, 10) / 1000;
     }
 
     freeReplyObject(reply);

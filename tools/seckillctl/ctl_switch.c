@@ -41,15 +41,15 @@ ctl_switch_answer(ctl_t *ctl, ctl_switch_t *sw, const redisReply *reply)
     }
 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3
-        || reply->element[0]->type != REDIS_REPLY_STRING
-        || reply->element[2]->type != REDIS_REPLY_STRING)
+        || skb_redis_at(reply, 0)->type != REDIS_REPLY_STRING
+        || skb_redis_at(reply, 2)->type != REDIS_REPLY_STRING)
     {
         return ctl_fail(ctl, CTL_REFUSED, "lua/switch.lua gave an answer of another version");
     }
 
-    status = reply->element[0]->str;
-    sw->target.rev = ctl_reply_u64(reply->element[1]);
-    snprintf(sw->was, sizeof(sw->was), "%s", reply->element[2]->str);
+    status = skb_redis_text(reply, 0);
+    sw->target.rev = ctl_reply_u64(skb_redis_at(reply, 1));
+    snprintf(sw->was, sizeof(sw->was), "%s", skb_redis_text(reply, 2));
     sw->switched = strcmp(status, "switched") == 0;
 
     return sw->switched || strcmp(status, "unchanged") == 0 ? CTL_FINE

@@ -20,7 +20,8 @@ ctl_story_way(ctl_story_t *story, uint64_t activity, const char *id)
     char         key[SK_KEY_MAX + 1];
     ctl_entry_t  entry;
     ctl_books_t  books;
-    redisReply  *reply, *one;
+    redisReply  *reply;
+    const redisReply  *one;
 
     memset(&books, 0, sizeof(books));
     books.activity = activity;
@@ -46,11 +47,11 @@ ctl_story_way(ctl_story_t *story, uint64_t activity, const char *id)
     if (reply->type == REDIS_REPLY_ERROR) {
         ctl_story_tell(story, "way", "entry %s: %s", id, reply->str);
 
-    } else if (reply->elements == 1 && reply->element[0]->elements == 4) {
-        one = reply->element[0];
+    } else if (reply->elements == 1 && skb_redis_at(reply, 0)->elements == 4) {
+        one = skb_redis_at(reply, 0);
         ctl_story_tell(story, "way", "entry %s is pending: with %s since %lld ms, delivered %lld "
-                       "times", id, one->element[1]->str, one->element[2]->integer,
-                       one->element[3]->integer);
+                       "times", id, skb_redis_text(one, 1), skb_redis_at(one, 2)->integer,
+                       skb_redis_at(one, 3)->integer);
 
     } else {
         ctl_story_tell(story, "way", "entry %s is acknowledged", id);
@@ -73,7 +74,7 @@ ctl_story_entry(ctl_story_t *story, uint64_t activity, sk_key_e stream, const re
     ctl_bought_one_t   bought, *known;
     const redisReply  *fields;
 
-    fields = entry->element[1];
+    fields = skb_redis_at(entry, 1);
 
     if (ctl_message_read(fields, &message) != 2
         || strcmp(story->numbered ? message.order_no : message.request_id, story->what) != 0)
@@ -90,30 +91,30 @@ ctl_story_entry(ctl_story_t *story, uint64_t activity, sk_key_e stream, const re
     known = ctl_story_add(story, &bought);
 
     if (known && stream == SK_KEY_DEAD) {
-        snprintf(known->letter, sizeof(known->letter), "%s", entry->element[0]->str);
+        snprintf(known->letter, sizeof(known->letter), "%s", skb_redis_text(entry, 0));
     }
 
     reason = error = NULL;
 
     for (i = 0; i + 1 < fields->elements; i += 2) {
-        if (strcmp(fields->element[i]->str, "reason") == 0) {
-            reason = fields->element[i + 1]->str;
+        if (strcmp(skb_redis_text(fields, i), "reason") == 0) {
+            reason = skb_redis_text(fields, i + 1);
 
-        } else if (strcmp(fields->element[i]->str, "last_error") == 0) {
-            error = fields->element[i + 1]->str;
+        } else if (strcmp(skb_redis_text(fields, i), "last_error") == 0) {
+            error = skb_redis_text(fields, i + 1);
         }
     }
 
     ctl_time_utc(when, (int64_t) message.accepted_ms);
     ctl_story_tell(story, stream == SK_KEY_DEAD ? "dead letter" : "stream", "activity %" PRIu64 ", entry %s: user %" PRIu64 ", %" PRIu32
                    " units, epoch %" PRIu64 " seq %" PRIu64 ", order_no %s, request_id %s, "
-                   "accepted %s%s%s%s%s", activity, entry->element[0]->str, message.user,
+                   "accepted %s%s%s%s%s", activity, skb_redis_text(entry, 0), message.user,
                    message.quantity, message.epoch, message.seq, message.order_no,
                    message.request_id, when, reason ? ", " : "", reason ? reason : "",
                    error ? ": " : "", error ? error : "");
 
     return stream == SK_KEY_DEAD ? CTL_FINE
-                                 : ctl_story_way(story, activity, entry->element[0]->str);
+                                 : ctl_story_way(story, activity, skb_redis_text(entry, 0));
 }
 
 
@@ -138,11 +139,11 @@ ctl_story_stream(ctl_story_t *story, uint64_t activity, sk_key_e stream)
         n = reply->elements;
 
         for (i = 0; rc == CTL_FINE && i < n; i++) {
-            rc = ctl_story_entry(story, activity, stream, reply->element[i]);
+            rc = ctl_story_entry(story, activity, stream, skb_redis_at(reply, i));
         }
 
         if (n > 0) {
-            snprintf(end, sizeof(end), "(%s", reply->element[n - 1]->element[0]->str);
+            snprintf(end, sizeof(end), "(%s", skb_redis_text(skb_redis_at(reply, n - 1), 0));
         }
 
         freeReplyObject(reply);

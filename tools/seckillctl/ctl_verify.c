@@ -94,7 +94,7 @@ ctl_verify_old(ctl_verify_t *verify, const redisReply *members)
 
     for (i = 0; i < members->elements; i++) {
 
-        if (sk_id_parse(members->element[i]->str, members->element[i]->len, &user) != 0) {
+        if (sk_id_parse(skb_redis_text(members, i), skb_redis_at(members, i)->len, &user) != 0) {
             continue;
         }
 
@@ -126,9 +126,9 @@ ctl_verify_buyers_before(ctl_t *ctl, ctl_verify_t *verify)
             return rc;
         }
 
-        rc = ctl_verify_old(verify, reply->element[1]);
-        snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
-        last = strcmp(cursor, "0") == 0;
+        rc = ctl_verify_old(verify, skb_redis_at(reply, 1));
+        snprintf(cursor, sizeof(cursor), "%s", skb_redis_text(reply, 0));
+        last = cursor[0] == '\0' || strcmp(cursor, "0") == 0;
         freeReplyObject(reply);
 
         if (rc != 0) {
