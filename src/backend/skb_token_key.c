@@ -109,7 +109,7 @@ skb_token_key_select(const skb_token_keys_t *keys, char *hex)
 
     } else if (row != NULL) {
         mysql_free_result(res);
-        snprintf(keys->error, keys->size, "the token_key in seckill_settings is not 64 hex digits");
+        snprintf(keys->error, keys->size, "token_key in seckill_settings is not 64 hex digits");
         return SKB_TOKEN_KEY_NO_MYSQL;
     }
 

@@ -42,7 +42,7 @@ ngx_http_seckill_conf_journal(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* an entry of its own in nginx' list: an access log of the same name has another */
+/* an entry of its own in nginx' list, whatever access logs there are */
 
 static ngx_int_t
 ngx_http_seckill_conf_journal_file(ngx_conf_t *cf,

@@ -48,7 +48,7 @@ void ngx_http_seckill_journal_unknown(ngx_http_seckill_batch_t *batch);
 void ngx_http_seckill_journal_done(ngx_http_seckill_batch_t *batch);
 
 
-/* ngx_http_seckill_journal_file.c: opening, writing, and what can't be written */
+/* ngx_http_seckill_journal_file.c: opening, writing, and what can't be */
 
 /* Text of whole lines, with a line end before the first and behind each. */
 void ngx_http_seckill_journal_write(ngx_http_seckill_loc_conf_t *conf,
@@ -59,8 +59,8 @@ void ngx_http_seckill_journal_lost(ngx_http_seckill_loc_conf_t *conf,
     ngx_uint_t lines, const char *why);
 
 /* What signs: made once for each key.  NULL: there is no key, or no memory. */
-sk_journal_key_t *ngx_http_seckill_journal_key(ngx_http_seckill_loc_conf_t *conf,
-    u_char *key);
+sk_journal_key_t *ngx_http_seckill_journal_key(
+    ngx_http_seckill_loc_conf_t *conf, u_char *key);
 
 /* 1 when this node has a journal. */
 ngx_uint_t ngx_http_seckill_journal_on(void);
@@ -69,7 +69,7 @@ ngx_int_t ngx_http_seckill_journal_init_module(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_seckill_journal_init_process(ngx_cycle_t *cycle);
 void ngx_http_seckill_journal_exit(void);
 
-/* The name may be taken by a file that others can read, or made so: mends that. */
+/* Makes the file so that others can't read it, or mends that. */
 ngx_int_t ngx_http_seckill_journal_prepare(ngx_str_t *name, ngx_log_t *log);
 
 /* nginx is about to open the file again. */

@@ -1,7 +1,7 @@
 
 /*
  * The journal's file.  nginx opens it, and opens it again at USR1, with its own
- * list of files; before that the file is made here, so that others can't read it.
+ * list of files; before that the file is made here, closed to others.
  * One write(2) per batch at the end of the file: workers do not mix.
  *
  * What can't be written does not stop the sale.  The lines are counted, a timer
@@ -39,7 +39,7 @@ typedef struct {
     ngx_uint_t         failing;
     ngx_uint_t         lost;            /* lines, since the first failure */
     uint64_t           from_ms;
-    ngx_msec_t         counted;         /* the gap's time is counted up to here */
+    ngx_msec_t         counted;         /* of the gap's time, up to here */
 } ngx_http_seckill_journal_t;
 
 
@@ -71,7 +71,7 @@ ngx_http_seckill_journal_on(void)
 }
 
 
-/* a configuration comes into force; also before workers are made of the master */
+/* a configuration comes into force; workers are made of the master later */
 
 ngx_int_t
 ngx_http_seckill_journal_init_module(ngx_cycle_t *cycle)
@@ -411,7 +411,7 @@ ngx_http_seckill_journal_write(ngx_http_seckill_loc_conf_t *conf, u_char *text,
         }
     }
 
-    ngx_http_seckill_journal_failed(conf, lines, 0, "the disk took a part only");
+    ngx_http_seckill_journal_failed(conf, lines, 0, "cut off");
 }
 
 

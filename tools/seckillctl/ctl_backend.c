@@ -473,7 +473,8 @@ ctl_token_key(ctl_t *ctl, char *hex)
     switch (got) {
 
     case SKB_TOKEN_KEY_NO_TABLE:
-        return ctl_fail(ctl, CTL_REFUSED, "MySQL: %s; is \"seckillctl schema apply\" done?", error);
+        return ctl_fail(ctl, CTL_REFUSED, "MySQL: %s; is \"seckillctl schema apply\" done?",
+                        error);
 
     case SKB_TOKEN_KEY_NO_MYSQL:
         return ctl_fail(ctl, CTL_UNREACHABLE, "MySQL: %s", error);

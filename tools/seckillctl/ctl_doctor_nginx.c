@@ -86,7 +86,8 @@ ctl_doctor_journal(ctl_doctor_t *doctor, const ctl_page_t *page)
     node = ctl_page_figure(page, "seckill_zone_size_bytes", "zone", "size", &size) == 0;
 
     if (ctl_page_figure(page, "seckill_journal", "journal", "on", &on) != 0
-        || ctl_page_figure(page, "seckill_journal_lost_lines_total", "journal", "lost", &lost) != 0)
+        || ctl_page_figure(page, "seckill_journal_lost_lines_total", "journal", "lost", &lost)
+           != 0)
     {
         ctl_doctor_tell(doctor, node ? CTL_IS_WRONG : CTL_IS_WARNING, "journal", "the module of "
                         "version 1.0, and \"seckill_journal file;\" in its http block",
@@ -94,12 +95,12 @@ ctl_doctor_journal(ctl_doctor_t *doctor, const ctl_page_t *page)
 
     } else if (on == 0) {
         ctl_doctor_tell(doctor, CTL_IS_WRONG, "journal", "\"seckill_journal file;\" in the http "
-                        "block of nginx", "this node writes none: what Redis loses nobody can name");
+                        "block of nginx", "it writes none: what Redis loses nobody can name");
 
     } else {
-        ctl_doctor_tell(doctor, lost > 0 ? CTL_IS_WARNING : CTL_IS_OK, "journal", "the disk of the "
-                        "journal; nginx' error log says since when", "%.0f purchases are missing "
-                        "in it", lost);
+        ctl_doctor_tell(doctor, lost > 0 ? CTL_IS_WARNING : CTL_IS_OK, "journal",
+                        "the disk of the journal; nginx' error log says since when",
+                        "%.0f purchases are missing in it", lost);
     }
 }
 

@@ -80,7 +80,11 @@ ctl_find_units(const ctl_books_t *books, uint64_t quantity)
 static int
 ctl_find_rank(const ctl_trace_t *trace)
 {
-    return trace->kind == CTL_MAYBE ? 1 : trace->epoch == 0 ? 0 : trace->kind == CTL_JOURNAL ? 2 : 3;
+    if (trace->kind == CTL_MAYBE) {
+        return 1;
+    }
+
+    return trace->epoch == 0 ? 0 : trace->kind == CTL_JOURNAL ? 2 : 3;
 }
 
 
@@ -305,8 +309,8 @@ ctl_find_person(ctl_finder_t *finder, const ctl_person_t *person)
         return;                         /* only a result, or a record that waits */
     }
 
-    finding = ctl_find(finder, known ? CTL_IS_LOST : ctl_find_vanished(books, person), person->user,
-                       flags & CTL_TOLD_OK ? "was told success" : "");
+    finding = ctl_find(finder, known ? CTL_IS_LOST : ctl_find_vanished(books, person),
+                       person->user, flags & CTL_TOLD_OK ? "was told success" : "");
     ctl_find_trace(books, finding, person);
 }
 

@@ -72,6 +72,20 @@ ctl_reconcile_print_sums(const ctl_sums_t *sums)
 }
 
 
+static void
+ctl_reconcile_print_olds(const ctl_books_t *books)
+{
+    size_t  i;
+
+    for (i = 0; i < books->nolds; i++) {
+        printf("  unsigned: user %" PRIu64 ", %" PRIu64 " units, epoch %" PRIu64 " seq %" PRIu64
+               ", order_no %s: anybody may have written this line\n", books->olds[i].user,
+               books->olds[i].quantity, books->olds[i].epoch, books->olds[i].seq,
+               books->olds[i].order_no);
+    }
+}
+
+
 void
 ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
 {
@@ -132,12 +146,7 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
 
     ctl_reconcile_print_sums(&books->sums);
 
-    for (i = 0; i < books->nolds; i++) {
-        printf("  unsigned: user %" PRIu64 ", %" PRIu64 " units, epoch %" PRIu64 " seq %" PRIu64
-               ", order_no %s: anybody may have written this line\n", books->olds[i].user,
-               books->olds[i].quantity, books->olds[i].epoch, books->olds[i].seq,
-               books->olds[i].order_no);
-    }
+    ctl_reconcile_print_olds(books);
 
     for (i = 0; i < findings->n; i++) {
         finding = &findings->all[i];
