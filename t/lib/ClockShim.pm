@@ -53,7 +53,10 @@ sub use {
     my ($self, $name) = @_;
 
     my $program = $self->{names}{$name} // croak "no clock \"$name\"";
-    my ($real)  = grep { -x } map {"$_/$program"} split /:/, $self->{path};
+    # another server than that of the PATH gets the wrapper in its place
+    $self->{server} //= delete $ENV{SECKILL_REDIS_SERVER};
+    my ($real)  = grep { -x } ($program eq 'redis-server' ? $self->{server} // () : ()),
+        map {"$_/$program"} split /:/, $self->{path};
     croak "$program is not installed" if !$real;
 
     my $wrapper = "$self->{dir}/$program";

@@ -273,11 +273,14 @@ subtest 'dead_retry: units that nobody keeps for it are taken from those left' =
     $redis->xadd($orders, '18446744073709551615-18446744073709551615', v => 1);
     $s->refused(sub { retry($letter, 7, 1, 0) }, qr/ID|exhausted/i, 'no id is left: nothing is taken');
 
-    $redis->acl('SETUSER', 'half', 'on', '>half', '~*', '&*', '+@all', '-hset');
-    my $own = $s->{client};
-    $s->{client} = $s->connect_as('half', 'half');
-    $s->refused(sub { retry($letter, 7, 1, 0) }, qr/NOPERM dead_retry/, 'half of the rights');
-    $s->{client} = $own;
+    # Redis 6 does not tell scripts of rights
+    if ($redis->info('server')->{redis_version} !~ /^6\./) {
+        $redis->acl('SETUSER', 'half', 'on', '>half', '~*', '&*', '+@all', '-hset');
+        my $own = $s->{client};
+        $s->{client} = $s->connect_as('half', 'half');
+        $s->refused(sub { retry($letter, 7, 1, 0) }, qr/NOPERM dead_retry/, 'half of the rights');
+        $s->{client} = $own;
+    }
 };
 
 done_testing();

@@ -185,6 +185,8 @@ subtest 'release: buyers_extra' => sub {
 };
 
 subtest 'half of the rights are none' => sub {
+    plan skip_all => 'Redis 6 does not tell scripts of rights' if $redis->info('server')->{redis_version} =~ /^6\./;
+
     $redis->flushdb;
     $s->sale(1, stock => 10);
     $redis->acl('SETUSER', 'half', 'on', '>half', '~*', '&*', '+@all', '-incrby', '-sadd');
