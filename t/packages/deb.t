@@ -120,6 +120,7 @@ fine('settings', 'seckilld', '-t');
 fine('seckilld --version', 'seckilld', '--version');
 fine('seckillctl --help', 'seckillctl', '--help');
 ok(-f '/usr/share/seckill/sql/0001_sale.sql', 'schema');
+ok(-f '/etc/logrotate.d/libnginx-mod-http-seckill', 'journals are rotated');
 ok(!-e '/etc/systemd/system/timers.target.wants/seckill-preheat.timer', 'timer not enabled');
 ok(!-e '/etc/systemd/system/multi-user.target.wants/seckilld.service', 'daemon not enabled');
 is(fine('units', 'systemd-analyze', 'verify', '--man=no', '--recursive-errors=no',
