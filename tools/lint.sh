@@ -51,6 +51,12 @@ check() {
     fi
 }
 
+# Replies of Redis are read with limits: by skb_redis.c and by nobody else.
+bounded_replies() {
+    ! grep -nE '\bredis(v?Command|CommandArgv|GetReply)\(' src/consumer/*.c src/backend/*.c tools/seckillctl/*.c \
+        | grep -v '^src/backend/skb_redis\.c:'
+}
+
 # One clang-tidy per file, as many at once as there are cores.
 tidy() {
     local -a flags=()
@@ -136,6 +142,7 @@ check "clang, module" clang_compiles -Wconditional-uninitialized "${ours[@]}" "$
 check "clang, plain C" clang_compiles "${ours[@]}" "${mysql[@]}" -- "${plain_sources[@]}"
 check "clang-tidy, module" tidy "${ours[@]}" "${nginx[@]}" -- "${module_sources[@]}"
 check "clang-tidy, plain C" tidy "${ours[@]}" "${mysql[@]}" -- "${plain_sources[@]}"
+check "bounded replies" bounded_replies
 check luacheck luacheck --no-color -qq --codes lua tools/bench/peer/admit.lua
 check luacheck-peer luacheck --no-color -qq --no-config --std ngx_lua \
     tools/bench/peer/funnel.lua tools/bench/peer/token.lua
