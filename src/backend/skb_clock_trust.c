@@ -47,7 +47,7 @@ skb_redis_class_e
 skb_clock_read_redis(redisContext *redis, skb_clock_reading_t *reading, char *error,
     size_t size)
 {
-    int64_t            seconds = 0, us;
+    int64_t            seconds, us;
     redisReply        *reply;
     skb_redis_class_e  class;
 
