@@ -19,8 +19,13 @@
 /* a row that somebody holds keeps the rest waiting for no longer than this */
 #define SKD_KEEPER_LOCK_WAIT "SET SESSION innodb_lock_wait_timeout = 1"
 
+/* a duty that costs us a connection again and again leaves the others a turn */
+#define SKD_KEEPER_DUTY_MS      1000
+#define SKD_KEEPER_DUTY_CAP_MS  30000
+
 typedef struct {
     skd_duty_e  duty;
+    int         needed;                 /* by those behind it: these wait for it */
     skd_rc_e  (*run)(skd_keeper_t *keeper);
 } skd_keeper_duty_t;
 
@@ -202,23 +207,37 @@ skd_keeper_failed(skd_keeper_t *keeper, skd_duty_e duty, uint64_t activity, skd_
 static int
 skd_keeper_do(skd_keeper_t *keeper, const skd_keeper_duty_t *duty)
 {
-    skd_rc_e  rc;
+    skd_rc_e        rc;
+    skd_backoff_t  *backoff = &keeper->duties[duty->duty];
 
     if (skd_stopping(keeper->stop)) {
         return 0;
+    }
+
+    if (skd_backoff_left(backoff) > 0) {
+        return 1;
     }
 
     keeper->reader.error[0] = '\0';
     keeper->writer.error[0] = '\0';
     rc = duty->run(keeper);
 
+    if (rc != SKD_REDIS_LOST && rc != SKD_MYSQL_LOST) {
+        skd_backoff_reset(backoff);
+
+    } else if (!duty->needed) {
+        skd_backoff_grow(backoff, SKD_KEEPER_DUTY_MS, SKD_KEEPER_DUTY_CAP_MS);
+    }
+
     switch (rc) {
 
     case SKD_REDIS_LOST:
+        skd_trouble(duty->duty, 0, 0, NULL, 1, skd_keeper_error(keeper));
         skd_keeper_redis_lost(keeper);
         return 0;
 
     case SKD_MYSQL_LOST:
+        skd_trouble(duty->duty, 0, 0, NULL, 1, skd_keeper_error(keeper));
         skd_keeper_mysql_lost(keeper);
         return 0;
 
@@ -249,25 +268,25 @@ skd_keeper_round(skd_keeper_t *keeper)
     int  due = skd_now_ms() >= keeper->tick_ms;
 
     static const skd_keeper_duty_t  often[] = {
-        { SKD_DUTY_LOOKUP, skd_keeper_lookup }
+        { SKD_DUTY_LOOKUP, 0, skd_keeper_lookup }
     };
     static const skd_keeper_duty_t  registry[] = {
-        { SKD_DUTY_REGISTRY, skd_keeper_registered }
+        { SKD_DUTY_REGISTRY, 1, skd_keeper_registered }
     };
     static const skd_keeper_duty_t  redis[] = {
-        { SKD_DUTY_POLICY, skd_keeper_policy },
-        { SKD_DUTY_BACKLOG, skd_keeper_backlog }
+        { SKD_DUTY_POLICY, 0, skd_keeper_policy },
+        { SKD_DUTY_BACKLOG, 0, skd_keeper_backlog }
     };
     static const skd_keeper_duty_t  both[] = {
-        { SKD_DUTY_SCHEMA, skd_keeper_schema },
-        { SKD_DUTY_TOKEN_KEY, skd_keeper_token_key },
-        { SKD_DUTY_CLOCKS, skd_keeper_clocks },
-        { SKD_DUTY_WATCH, skd_keeper_watch },
-        { SKD_DUTY_LOST, skd_keeper_lost },
-        { SKD_DUTY_UNITS, skd_keeper_units },
-        { SKD_DUTY_PROMISE, skd_keeper_promise },
-        { SKD_DUTY_SETTLE, skd_keeper_settle },
-        { SKD_DUTY_UNPAID, skd_keeper_unpaid }
+        { SKD_DUTY_SCHEMA, 0, skd_keeper_schema },
+        { SKD_DUTY_TOKEN_KEY, 0, skd_keeper_token_key },
+        { SKD_DUTY_CLOCKS, 1, skd_keeper_clocks },
+        { SKD_DUTY_WATCH, 1, skd_keeper_watch },
+        { SKD_DUTY_LOST, 0, skd_keeper_lost },
+        { SKD_DUTY_UNITS, 0, skd_keeper_units },
+        { SKD_DUTY_PROMISE, 0, skd_keeper_promise },
+        { SKD_DUTY_SETTLE, 0, skd_keeper_settle },
+        { SKD_DUTY_UNPAID, 0, skd_keeper_unpaid }
     };
 
     if (!skd_keeper_redis(keeper) || !skd_keeper_do_all(keeper, registry, 1)) {

@@ -26,6 +26,8 @@ typedef struct {
     skd_backoff_t        redis_backoff;
     skd_backoff_t        mysql_backoff;
 
+    skd_backoff_t        duties[SKD_DUTIES];    /* that cost us a connection */
+
     skd_activities_t     activities;
     skd_backlog_t       *backlogs;      /* SKD_BACKLOGS_MAX of them */
     int64_t              tick_ms;       /* the slow part is due */

@@ -130,6 +130,19 @@ sub sale {
     pass('... and all are once they can be');
 }
 
+# a duty that can't be done at all, and looks like a lost server: the others have their turn
+{
+    $c->sale(16, units => 10, group => 1);
+    $c->buy(16, 1 .. 2);
+    $c->wait_settled(16);
+    $c->dbh->do('RENAME TABLE seckill_terms TO elsewhere');
+    $c->t->wait_for(sub { cancelled(16) == 2 }, 20, 'the cancel');
+    is(cancelled(16), 2, 'F-I1: a duty without its table stops no other one');
+    $c->t->wait_log($c->{daemon}, qr/can't do its duty".*duty=promise.*seckill_terms/, 20);
+    pass('... and is named');
+    $c->dbh->do('RENAME TABLE elsewhere TO seckill_terms');
+}
+
 # F-I2: MySQL is away, the backlog is told all the same; Redis is away, nothing is
 {
     $c->sale(21, units => 100, group => 1);
