@@ -7,6 +7,7 @@
 
 
 #include "ngx_http_seckill_journal.h"
+#include "ngx_http_seckill_path.h"
 #include "ngx_http_seckill_secret.h"
 
 
@@ -223,6 +224,13 @@ static ngx_command_t  ngx_http_seckill_commands[] = {
       offsetof(ngx_http_seckill_loc_conf_t, rest_status),
       NULL },
 
+    { ngx_string("seckill_intercept_errors"),
+      NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_seckill_loc_conf_t, intercept_errors),
+      NULL },
+
     { ngx_string("seckill_body_max"),
       NGX_HTTP_SECKILL_ANYWHERE|NGX_CONF_TAKE1,
       ngx_conf_set_size_slot,
@@ -323,6 +331,10 @@ ngx_http_seckill_postconfiguration(ngx_conf_t *cf)
     ngx_http_seckill_conf_journal_check(cf,
         ngx_http_conf_get_module_main_conf(cf, ngx_http_seckill_module));
 
+    if (ngx_http_seckill_own_init(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_seckill_conf_redis_owner(cf);
 }
 
@@ -360,6 +372,7 @@ ngx_http_seckill_create_loc_conf(ngx_conf_t *cf)
 
     conf->enable = NGX_CONF_UNSET;
     conf->open = NGX_CONF_UNSET;
+    conf->intercept_errors = NGX_CONF_UNSET;
     conf->redis = NGX_CONF_UNSET_PTR;
     conf->redis_settings.connections = NGX_CONF_UNSET_UINT;
     conf->redis_settings.max_pending = NGX_CONF_UNSET_UINT;
@@ -398,6 +411,7 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 
     ngx_conf_merge_value(conf->enable, prev->enable, 0);
     ngx_conf_merge_value(conf->open, prev->open, 1);
+    ngx_conf_merge_value(conf->intercept_errors, prev->intercept_errors, 0);
 
     ngx_conf_merge_ptr_value(conf->redis, prev->redis, NULL);
     ngx_conf_merge_uint_value(conf->redis_settings.connections,
@@ -437,6 +451,11 @@ ngx_http_seckill_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_size_value(conf->body_max, prev->body_max, 1024);
     ngx_conf_merge_msec_value(conf->body_timeout, prev->body_timeout, 5000);
     ngx_conf_merge_str_value(conf->prefix, prev->prefix, "seckill");
+
+    ngx_http_seckill_conf_path(cf, prev, conf);
+    ngx_http_seckill_conf_own(cf,
+        ngx_http_conf_get_module_main_conf(cf, ngx_http_seckill_module),
+        prev, conf);
 
     return ngx_http_seckill_check_loc_conf(cf, conf);
 }

@@ -1,4 +1,4 @@
-# Which paths and methods are served: the last segments decide, under any prefix.
+# Which paths and methods are served, under any prefix.  Forms of locations: 35-paths.t.
 
 use SeckillNginx;
 use Test::Nginx::Socket 'no_plan';
@@ -16,7 +16,7 @@ __DATA__
     location /shop { seckill on; }
     location / { seckill on; }
 --- request eval
-["POST /api/v1/seckill/1001", "POST /shop/a/b/1001", "POST /1001", "GET /result/1001", "GET /shop/result/1001",
+["POST /api/v1/seckill/1001", "POST /shop/1001", "POST /1001", "GET /result/1001", "GET /shop/result/1001",
  "GET /1001"]
 --- more_headers eval
 [$::Alice, $::Bob, $::Carol, $::Alice, $::Bob, "X-None: 1"]

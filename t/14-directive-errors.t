@@ -635,3 +635,21 @@ cannot load certificate "/nonexistent/nginx.crt"
 --- must_die
 --- error_log
 "seckill_journal" directive is not allowed here
+
+
+
+=== TEST 69: "seckill_intercept_errors" is on or off
+--- config
+    location /seckill/ { seckill on; seckill_intercept_errors always; }
+--- must_die
+--- error_log
+invalid value "always" in "seckill_intercept_errors" directive
+
+
+
+=== TEST 70: "seckill_intercept_errors" twice
+--- config
+    location /seckill/ { seckill on; seckill_intercept_errors on; seckill_intercept_errors off; }
+--- must_die
+--- error_log
+"seckill_intercept_errors" directive is duplicate

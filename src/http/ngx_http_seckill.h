@@ -65,12 +65,20 @@ typedef struct {
     ngx_open_file_t             *journal;       /* NULL: "off", or not set */
     ngx_uint_t                   journal_set;
     ngx_array_t                  journal_confs; /* of locations that sell */
+    ngx_uint_t                   untold_pages;  /* any: see own.c */
 } ngx_http_seckill_main_conf_t;
 
 
 typedef struct {
     ngx_flag_t                   enable;
     ngx_flag_t                   open;          /* "seckill_switch" */
+    ngx_flag_t                   intercept_errors;
+    ngx_uint_t                   path;          /* which rule: see path.c */
+    ngx_str_t                    path_name;     /* of the location */
+    unsigned                     path_results:1;  /* it serves nothing else */
+    unsigned                     untold_pages:1;  /* see own.c */
+    unsigned                     path_told:1;   /* by this worker */
+    unsigned                     own_told:1;    /* the same */
     ngx_shm_zone_t              *shm_zone;
 
     ngx_seckill_redis_addr_t    *redis;         /* NULL: not set */
@@ -115,6 +123,9 @@ typedef struct {
 
 #define NGX_HTTP_SECKILL_PROMETHEUS  1
 #define NGX_HTTP_SECKILL_JSON        2
+
+#define NGX_HTTP_SECKILL_PATH_PREFIX  0
+#define NGX_HTTP_SECKILL_PATH_TAIL    1
 
 #define NGX_HTTP_SECKILL_ZH  0
 #define NGX_HTTP_SECKILL_EN  1
@@ -228,6 +239,7 @@ struct ngx_http_seckill_ctx_s {
 
     unsigned                      buy:1;        /* the route */
     unsigned                      result_route:1;
+    unsigned                      not_own:1;    /* made behind another request */
     unsigned                      deadline_set:1;
     unsigned                      cleanup_set:1;
     unsigned                      authorizations:2;  /* headers seen, up to 2 */
@@ -430,6 +442,15 @@ char *ngx_http_seckill_conf_prefix(ngx_conf_t *cf, ngx_command_t *cmd,
 /* ngx_http_seckill_status.c */
 char *ngx_http_seckill_conf_status(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+
+
+/* ngx_http_seckill_intercept.c */
+
+/* The status goes to an error_page of the location.  NGX_DECLINED: it has none. */
+ngx_int_t ngx_http_seckill_intercept(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
+/* The context of the refusal that did, or NULL. */
+ngx_http_seckill_ctx_t *ngx_http_seckill_intercepted(ngx_http_request_t *r);
 
 
 /* ngx_http_seckill_variables.c */

@@ -10,6 +10,8 @@
 
 
 static ngx_uint_t ngx_http_seckill_answer_streams(ngx_http_seckill_ctx_t *ctx);
+static ngx_int_t ngx_http_seckill_answer_body(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx);
 static u_char *ngx_http_seckill_data(ngx_http_seckill_ctx_t *ctx, u_char *p);
 static u_char *ngx_http_seckill_data_facts(ngx_http_seckill_ctx_t *ctx,
     u_char *p);
@@ -36,8 +38,6 @@ ngx_int_t
 ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
     ngx_int_t            rc;
-    ngx_buf_t           *b;
-    ngx_chain_t          out;
     const sk_verdict_t  *verdict;
 
     if (ctx->verdict == SK_VERDICTS) {
@@ -70,6 +70,37 @@ ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         return ngx_http_seckill_stream_end(r, ctx);
     }
 
+    verdict = &sk_verdicts[ctx->verdict];
+
+    r->headers_out.status = ctx->conf->rest_status ? verdict->rest_status
+                                                   : verdict->status;
+
+    if (ngx_http_seckill_answer_headers(r, ctx) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    rc = ngx_http_seckill_intercept(r, ctx);
+
+    if (rc != NGX_DECLINED) {
+        return rc == NGX_OK ? (ngx_int_t) r->headers_out.status : rc;
+    }
+
+    return ngx_http_seckill_answer_body(r, ctx);
+}
+
+
+static ngx_int_t
+ngx_http_seckill_answer_body(ngx_http_request_t *r,
+    ngx_http_seckill_ctx_t *ctx)
+{
+    ngx_int_t     rc;
+    ngx_buf_t    *b;
+    ngx_chain_t   out;
+
+    r->headers_out.content_type = ngx_http_seckill_type;
+    r->headers_out.content_type_len = sizeof("application/json") - 1;
+    r->headers_out.content_type_lowcase = NULL;
+
     b = ngx_create_temp_buf(r->pool, NGX_HTTP_SECKILL_ANSWER_SIZE);
     if (b == NULL) {
         return NGX_ERROR;
@@ -80,18 +111,10 @@ ngx_http_seckill_answer(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
         return NGX_ERROR;
     }
 
-    b->last_buf = 1;
+    b->last_buf = (r == r->main);
     b->last_in_chain = 1;
 
-    verdict = &sk_verdicts[ctx->verdict];
-
-    r->headers_out.status = ctx->conf->rest_status ? verdict->rest_status
-                                                   : verdict->status;
     r->headers_out.content_length_n = b->last - b->pos;
-
-    if (ngx_http_seckill_answer_headers(r, ctx) != NGX_OK) {
-        return NGX_ERROR;
-    }
 
     rc = ngx_http_send_header(r);
 
@@ -280,10 +303,6 @@ ngx_http_seckill_answer_headers(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx)
 {
     ngx_str_t  value;
-
-    r->headers_out.content_type = ngx_http_seckill_type;
-    r->headers_out.content_type_len = sizeof("application/json") - 1;
-    r->headers_out.content_type_lowcase = NULL;
 
     if (ngx_http_seckill_common_headers(r, ctx) != NGX_OK) {
         return NGX_ERROR;

@@ -29,7 +29,7 @@ ngx_http_seckill_handler(ngx_http_request_t *r)
 
     slcf = ngx_http_get_module_loc_conf(r, ngx_http_seckill_module);
 
-    if (!slcf->enable || r != r->main) {
+    if (!slcf->enable) {
         return NGX_DECLINED;
     }
 

@@ -1,15 +1,13 @@
 
 /*
- * Path, method and headers: what is asked, before anything is looked up.  The
- * last segments of the path decide, whatever stands before them.
+ * Method and headers: what is asked, before anything is looked up.  The path is
+ * that of path.c, whose request it is that of own.c.
  */
 
 
-#include "ngx_http_seckill.h"
+#include "ngx_http_seckill_path.h"
 
 
-static ngx_int_t ngx_http_seckill_route_path(ngx_str_t *uri,
-    ngx_http_seckill_ctx_t *ctx);
 static ngx_int_t ngx_http_seckill_route_buy(ngx_http_request_t *r,
     ngx_http_seckill_ctx_t *ctx);
 static ngx_int_t ngx_http_seckill_request_id(ngx_http_request_t *r,
@@ -71,7 +69,12 @@ static const ngx_http_seckill_step_pt  ngx_http_seckill_facts[] = {
 ngx_int_t
 ngx_http_seckill_route(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 {
-    if (ngx_http_seckill_route_path(&r->uri, ctx) != NGX_OK) {
+    if (ngx_http_seckill_own(r, ctx) != NGX_OK) {
+        ctx->not_own = 1;
+        return ngx_http_seckill_say(ctx, SK_NOT_FOUND);
+    }
+
+    if (ngx_http_seckill_path(r, ctx) != NGX_OK) {
         return ngx_http_seckill_say(ctx, SK_NOT_FOUND);
     }
 
@@ -117,39 +120,6 @@ ngx_http_seckill_route_again(ngx_http_seckill_ctx_t *ctx)
 {
     /* the step that is being run is the first here too */
     ctx->step = ngx_http_seckill_again;
-}
-
-
-/* "../result/{activity}" or "../{activity}" */
-
-static ngx_int_t
-ngx_http_seckill_route_path(ngx_str_t *uri, ngx_http_seckill_ctx_t *ctx)
-{
-    size_t   len;
-    u_char  *p, *last;
-
-    last = uri->data + uri->len;
-    p = last;
-
-    while (p > uri->data && p[-1] != '/') {
-        p--;
-    }
-
-    if (sk_id_parse((char *) p, last - p, &ctx->activity) != 0) {
-        ctx->activity = 0;
-        return NGX_DECLINED;
-    }
-
-    len = p - uri->data;
-
-    if (len >= sizeof("/result/") - 1
-        && ngx_memcmp(p - (sizeof("/result/") - 1), "/result/",
-                      sizeof("/result/") - 1) == 0)
-    {
-        ctx->result_route = 1;
-    }
-
-    return NGX_OK;
 }
 
 

@@ -96,6 +96,10 @@ ngx_http_seckill_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     ctx = ngx_http_get_module_ctx(r, ngx_http_seckill_module);
 
     if (ctx == NULL) {
+        ctx = ngx_http_seckill_intercepted(r);
+    }
+
+    if (ctx == NULL) {
         v->not_found = 1;
         return NGX_OK;
     }
