@@ -253,12 +253,15 @@ sub append {
     my $signs = $c->signs;
     my $journal = $c->journal('restore.journal', $gone,
         $signs->purchase(kind => 'unknown', activity => $id, user => 50, quantity => 1, request_id => 'ask-50', time => 5),
+        # a moment ago, of the epoch that is restored: not on its way any more
+        $signs->purchase(kind => 'unknown', activity => $id, user => 51, quantity => 1, request_id => 'ask-51',
+            time => time * 1000 + 900),
         $signs->gap_line(lost => 4, from => 1, to => 2));
     $redis->flushall;
     my ($exit, $json, $err) = $c->ctl_json('restore', $id, '--yes', '--journal', $journal);
     is($exit, 0, 'restored') or diag($err);
     is_deeply([ map { $_->{user} } @{ $json->{lost} } ], [7], '... who is lost');
-    is_deeply([ map {"$_->{user} $_->{request_id}"} @{ $json->{maybe} } ], ['50 ask-50'], '... who may be');
+    is_deeply([ map {"$_->{user} $_->{request_id}"} @{ $json->{maybe} } ], [ '50 ask-50', '51 ask-51' ], '... who may be');
     is($json->{journals}{lost_lines}, 4, '... and what can\'t be known');
 
     $redis->flushall;

@@ -21,9 +21,12 @@ ctl_line_known(const ctl_books_t *books, const sk_journal_line_t *line,
     uint32_t            at;
     const ctl_trace_t  *trace;
 
-    /* accepted after the books were opened, or in this very moment */
+    /*
+     * Accepted after the books were opened, or in this very moment.  What an older
+     * epoch took is not on its way any more; an epoch of 0 is not known.
+     */
     if (books->live.exists && line->time_ms + books->grace_ms > (uint64_t) books->live.now_ms
-        && (line->kind == SK_JOURNAL_UNKNOWN || line->epoch == books->live.epoch))
+        && (line->epoch == books->live.epoch || line->epoch == 0))
     {
         return 1;
     }
