@@ -177,11 +177,9 @@ ngx_http_seckill_path_tell(ngx_http_request_t *r, ngx_http_seckill_ctx_t *ctx)
 
     /* decoded by nginx: a line end in it must not reach the log */
     uri.data = shown;
-    uri.len = (u_char *) ngx_escape_uri(shown, r->uri.data,
-                                        ngx_min(r->uri.len,
-                                                NGX_HTTP_SECKILL_PATH_SHOWN),
-                                        NGX_ESCAPE_URI)
-              - shown;
+    uri.len = ngx_min(r->uri.len, NGX_HTTP_SECKILL_PATH_SHOWN);
+    (void) ngx_escape_uri(shown, r->uri.data, uri.len, NGX_ESCAPE_URI);
+    uri.len += 2 * ngx_escape_uri(NULL, r->uri.data, uri.len, NGX_ESCAPE_URI);
 
     if (conf->path != NGX_HTTP_SECKILL_PATH_PREFIX) {
         rule = "the URI must end in \"/{id}\" or \"/result/{id}\", without "
