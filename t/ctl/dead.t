@@ -6,6 +6,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use BooksTest;
+use MysqlCut;
 use Test::More;
 
 my $c     = BooksTest->new;
@@ -177,6 +178,43 @@ sub record {
     ok(defined $json->{oldest_ms} && $json->{oldest_ms} < 60_000, '... the oldest has an age');
     is_deeply([ map {"$_->{name} $_->{pending}"} @{ $json->{consumers} } ], ['test-1 2'], '... the consumers');
     is(($c->ctl('queue', 999))[0], 1, 'no stream is exit 1');
+}
+
+# a connection that breaks on the way: nothing that was done is called nothing, and what was
+# not come to is not called done
+my $proxy = MysqlCut->new($c->t->dir, $c->{mysql}{sock});
+my $cut = $c->t->conf(redis => $c->{redis}, mysql => { %{ $c->{mysql} }, sock => $proxy->sock });
+
+for my $case ([ 'retry', 'INSERT INTO seckill_stock_log' ], [ 'drop', 'INSERT INTO seckill_stock_log' ],
+              [ 'retry', 'COMMIT' ], [ 'drop', 'COMMIT' ])
+{
+    my ($how, $at) = @{$case};
+    my @more = $how eq 'drop' ? ('--keep-units', '--yes') : ();
+    my $id = $c->sale;
+    $c->buy($id, 1, 2);
+    my ($one, $two) = map { $c->bury($id, $_) } 1, 2;
+
+    $proxy->cut(after => $at);
+    my ($exit, $out, $err) = $c->t->ctl($cut, 'dead', $how, $id, '--all', @more);
+    ok($proxy->was_cut, "$how, cut after $at");
+    is($exit, $at eq 'COMMIT' ? 5 : 3, '... exit code') or diag($out, $err);
+    like($out, qr/$one  not @{[ $at eq 'COMMIT' ? 'known' : 'done' ]}/, '... says what is known');
+    like($out, qr/$two  not done: run it again/, '... and what was not come to');
+    is(($c->ctl('dead', $how, $id, '--all', @more))[0], 0, '... the second try');
+    is($redis->xlen($c->key('dead', $id)), 0, '... closes both');
+    $c->drain($id);
+    is(($c->reconcile($id))[0], 0, '... the books are in order');
+
+    next if $at ne 'COMMIT';
+
+    # the first is done, then the connection breaks
+    $id = $c->sale;
+    $c->buy($id, 1, 2);
+    ($one, $two) = map { $c->bury($id, $_) } 1, 2;
+    $proxy->cut(before => $how eq 'drop' ? "seq:1:2'" : 'WHERE user_id = 2 ');
+    ($exit, $out) = $c->t->ctl($cut, 'dead', $how, $id, '--all', @more);
+    is($exit, 5, "$how, one done: partly");
+    like($out, qr/$one  (?:queued|dropped)\n$two  not done/, '... and which');
 }
 
 done_testing();

@@ -4,9 +4,10 @@
 use strict;
 use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../tools/chaos", $FindBin::Bin;
 
 use BooksTest;
+use Chaos::Proxy;
 use JSON ();
 use MysqlCut;
 use Test::More;
@@ -105,6 +106,9 @@ for my $point (qw(before_commit after_commit after_restock)) {
 for my $case (
     [ 'settled', sub { $redis->hset($_[0], state => 'settled') } ],
     [ 'paused: restore', sub { $redis->hset($_[0], state => 'paused') } ],
+    [ 'lost in Redis: restore', sub { $redis->hset($_[0], state => 'lost') } ],
+    [ 'is missing in Redis', sub { $redis->del($_[0] =~ s/activity/stock/r) } ],
+    [ 'Redis sells 16 units', sub { $redis->hset($_[0], stock_limit => 16) } ],
     [ 'is over', sub { $redis->hset($_[0], end_ms => 1000) } ],
     [ 'epoch 7', sub { $redis->hset($_[0], epoch => 7) } ],
     [ 'not in Redis', sub { $redis->del($_[0]) } ],
@@ -118,6 +122,35 @@ for my $case (
     is($exit, 4, "a sale that is \"$words\" is refused");
     like($err, qr/$words/, '... by name');
     is($c->everything, $before, '... and nothing changes');
+}
+
+# as many as Redis sells too many are the cure
+{
+    my $id = $c->sale;
+    $redis->hset($c->key('activity', $id), stock_limit => 16);
+    $redis->incrby($c->key('stock', $id), 6);
+    is(($c->ctl('restock', $id, 6))[0], 0, 'a restock of the units that Redis sells beyond the ledger');
+    is_deeply(limits($id), [ 16, 16, 16, 984 ], '... takes them, and adds none');
+    is(($c->reconcile($id))[0], 0, '... the books are in order');
+}
+
+# the shop lowered the limit, and the preheat was cut off before it gave back: those units
+# are not a restock's to put on sale, for MySQL writes no orders for them
+{
+    my $id = $c->activity(start => 3600, end => 7200, stock_limit => 10);
+    $c->ctl('preheat', $id);
+    $c->dbh->do("UPDATE seckill_activities SET stock_limit = 4 WHERE id = $id");
+    $c->ctl_dies('after_facts', 'preheat', $id);
+    is_deeply(limits($id), [ 4, 4, 4, 990 ], 'Redis sells four of ten');
+    unlike(($c->reconcile($id))[1]{limit_note} // '', qr/--finish/, '... reconcile calls it no restock');
+    is(($c->ctl('restock', $id, '--finish'))[0], 0, '... and there is none to finish');
+    is_deeply(limits($id), [ 4, 4, 4, 990 ], '... so Redis sells four');
+    my ($exit, $out, $err) = $c->ctl('restock', $id, 3);
+    is($exit, 0, '... a restock') or diag($err);
+    is_deeply(limits($id), [ 7, 7, 7, 987 ], '... adds its three');
+    is(($c->ctl('preheat', $id))[0], 0, '... and the preheat');
+    is_deeply(limits($id), [ 7, 7, 7, 993 ], '... gives back the six');
+    is(($c->reconcile($id))[0], 0, '... the books are in order');
 }
 
 # seen by nodes that said sold out, within seckill_refresh
@@ -188,10 +221,35 @@ for my $case (
     $c->bury($id, 2);
     $proxy->cut(after => 'COMMIT');
     ($exit, $out, $err) = $c->ctl('reconcile', $id, '--grace', '0s', '--repair', 'release', '--yes');
-    isnt($exit, 0, 'a release whose COMMIT was not answered is not done');
+    is($exit, 5, 'a release whose COMMIT was not answered may be done');
+    like($err, qr/did not say whether .*run the same again/, '... which it says');
     ($exit, $out, $err) = $c->ctl('reconcile', $id, '--grace', '0s', '--repair', 'release', '--yes');
     is($exit, 0, '... the second try') or diag($out, $err);
     is($c->products_stock($id), 977, '... adds nothing twice');
+
+    # one that is done, when its books can't be read once more
+    $c->buy($id, 3);
+    $c->bury($id, 3);
+    my $second = Chaos::Proxy->new(kind => 'mysql', sock => $t->dir . '/second.sock',
+        target => $c->{mysql}{sock}, every => 100, from => 2, match => qr/READ ONLY/);
+    my $conf = $t->conf(redis => $c->{redis}, mysql => { %{ $c->{mysql} }, sock => $second->{sock} });
+    ($exit, $out, $err) = $t->ctl($conf, 'reconcile', $id, '--grace', '0s', '--repair', 'release', '--yes');
+    is($second->cuts, 1, 'the connection breaks after the repair');
+    $second->stop;
+    is($exit, 5, '... that is not "unreachable", for it is done') or diag($out, $err);
+    like($out, qr/1 released/, '... which it says');
+    like($err, qr/the repair is done/, '... twice');
+    is($c->products_stock($id), 978, '... and true');
+
+    # and a preheat
+    $id = $c->activity(stock_limit => 10);
+    $proxy->cut(after => 'COMMIT');
+    ($exit, $out, $err) = $c->ctl('preheat', $id);
+    is($exit, 5, 'a preheat whose COMMIT was not answered may have taken units');
+    like($err, qr/did not say whether .*run the same again/, '... which it says');
+    is($c->products_stock($id), 990, '... it has');
+    is(($c->ctl('preheat', $id))[0], 0, '... the second try');
+    is($c->products_stock($id), 990, '... takes none twice');
 
     $c->{conf} = $direct;
 }

@@ -323,9 +323,11 @@ ctl_sql_again(ctl_t *ctl, const char *statement)
 
 
 int
-ctl_sql_transaction(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data)
+ctl_sql_asked(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data, int *unsure)
 {
     int  rc;
+
+    *unsure = 0;
 
     rc = ctl_sql(ctl, NULL, "START TRANSACTION");
     if (rc != CTL_FINE) {
@@ -342,12 +344,32 @@ ctl_sql_transaction(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data)
             ctl_failpoint("after_commit");
             return CTL_FINE;
         }
+
+        *unsure = rc == CTL_UNREACHABLE;
     }
 
     /* the first failure is the one to tell; without a connection there is nothing to undo */
     (void) mysql_rollback(ctl->backend->mysql);
 
     return rc;
+}
+
+
+int
+ctl_sql_transaction(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data)
+{
+    int  rc, unsure;
+
+    rc = ctl_sql_asked(ctl, work, data, &unsure);
+
+    if (!unsure) {
+        return rc;
+    }
+
+    ctl_warn("MySQL did not say whether it has done this: run the same again, which adds "
+             "nothing twice");
+
+    return CTL_PARTLY;
 }
 
 

@@ -70,9 +70,13 @@ int ctl_sql_again(ctl_t *ctl, const char *statement);
 
 /*
  * BEGIN, what work() does, COMMIT; or ROLLBACK when work() does not return
- * CTL_FINE.  Returns its code, or that of the end.
+ * CTL_FINE.  Returns its code, or that of the end; CTL_PARTLY, with a word about it,
+ * when nobody knows whether the COMMIT was done.
  */
 int ctl_sql_transaction(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data);
+
+/* The same without that word, for who asks once more: then *unsure is set. */
+int ctl_sql_asked(ctl_t *ctl, int (*work)(ctl_t *ctl, void *data), void *data, int *unsure);
 
 /* text as a quoted literal, cut to 128 bytes; buf has CTL_QUOTE_MAX bytes. */
 #define CTL_QUOTE_MAX  (2 * 128 + 3)

@@ -345,6 +345,32 @@ ctl_drop_one(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing)
 }
 
 
+/* Nothing is said of a letter that was not come to, and what was done is told. */
+static int
+ctl_dead_stopped(ctl_dead_t *dead, size_t at, int rc)
+{
+    size_t  i;
+
+    for (i = at; i < dead->nclosings; i++) {
+        dead->closings[i].id = dead->all ? dead->books.letters[i].id : dead->ids[i];
+
+        if (dead->closings[i].done == NULL) {
+            dead->closings[i].done = i > at ? "not done: run it again"
+                                     : rc == CTL_PARTLY ? "not known: run it again"
+                                                        : "not done";
+        }
+
+        dead->closings[i].failed = 1;
+    }
+
+    for (i = 0; i < at; i++) {
+        rc = dead->closings[i].failed ? rc : CTL_PARTLY;
+    }
+
+    return rc;
+}
+
+
 static int
 ctl_dead_each(ctl_t *ctl, ctl_dead_t *dead,
     int (*one)(ctl_t *ctl, ctl_close_t *close, ctl_closing_t *closing))
@@ -357,18 +383,20 @@ ctl_dead_each(ctl_t *ctl, ctl_dead_t *dead,
     for (i = 0; i < dead->nclosings; i++) {
         closing = &dead->closings[i];
         closing->id = dead->all ? dead->books.letters[i].id : dead->ids[i];
-        closing->done = "not there: it was queued, dropped or released before";
 
         close.dead = dead;
         close.letter = ctl_dead_find(dead, closing->id);
         close.refused = NULL;
         close.fresh = close.take = 0;
 
-        if (close.letter) {
-            rc = one(ctl, &close, closing);
-            if (rc != CTL_FINE) {
-                return rc;
-            }
+        if (close.letter == NULL) {
+            closing->done = "not there: it was queued, dropped or released before";
+            continue;
+        }
+
+        rc = one(ctl, &close, closing);
+        if (rc != CTL_FINE) {
+            return ctl_dead_stopped(dead, i, rc);
         }
     }
 

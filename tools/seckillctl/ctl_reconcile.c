@@ -58,6 +58,14 @@ ctl_reconcile_print_repair(const ctl_reconcile_t *options, const ctl_repair_t *r
 }
 
 
+static int
+ctl_reconcile_did(const ctl_repair_t *repair)
+{
+    return repair->mended > 0 || repair->queued > 0 || repair->released > 0
+           || repair->already > 0 || repair->members > 0;
+}
+
+
 /* under the activity's lock, after findings made under it */
 static int
 ctl_reconcile_repair(ctl_t *ctl, const ctl_reconcile_t *options, ctl_repair_t *repair)
@@ -102,8 +110,7 @@ ctl_reconcile_repair(ctl_t *ctl, const ctl_reconcile_t *options, ctl_repair_t *r
     rc = rc == CTL_FINE ? told : rc;
 
     /* what was done is told, and stays done */
-    return rc != CTL_FINE && (repair->mended > 0 || repair->queued > 0 || repair->released > 0)
-           ? CTL_PARTLY : rc;
+    return rc != CTL_FINE && ctl_reconcile_did(repair) ? CTL_PARTLY : rc;
 }
 
 
@@ -131,6 +138,11 @@ ctl_reconcile_again(ctl_t *ctl, const ctl_reconcile_t *options, uint64_t activit
 
     ctl_findings_free(&findings);
     ctl_books_free(&books);
+
+    if (rc == CTL_UNREACHABLE && ctl_reconcile_did(repair)) {
+        ctl_warn("the repair is done, the books after it could not be read");
+        return CTL_PARTLY;
+    }
 
     return rc;
 }

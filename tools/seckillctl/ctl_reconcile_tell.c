@@ -24,7 +24,9 @@ ctl_reconcile_limit(const ctl_books_t *books)
         return NULL;
     }
 
-    if (books->reserved >= 0 && books->reserved > (int64_t) books->live.stock_limit) {
+    if (books->reserved >= 0 && books->reserved > (int64_t) books->live.stock_limit
+        && books->row.stock_limit > books->live.stock_limit)
+    {
         return "a restock is not finished in Redis: run \"restock ID --finish\"";
     }
 

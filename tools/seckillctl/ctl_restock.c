@@ -27,6 +27,7 @@ typedef struct {
     ctl_row_t   row;
     int64_t     reserved;               /* by the ledger */
     int64_t     restocked;
+    int64_t     limit;                  /* of Redis, when it is done */
     uint64_t    restocks;               /* lines of the ledger */
     uint64_t    product;                /* the one that is sold, whatever the row says by now */
     char        run[24];                /* in the ledger's note: tells this run's line */
@@ -90,6 +91,51 @@ ctl_restock_ledger(ctl_t *ctl, ctl_restock_t *restock)
 }
 
 
+/*
+ * What Redis may sell: of what the ledger took no more than MySQL writes orders for.  A
+ * preheat that lowered the limit has not yet given back what is above it.
+ */
+static int64_t
+ctl_restock_limit(const ctl_restock_t *restock)
+{
+    int64_t  limit;
+
+    limit = (int64_t) restock->row.stock_limit;
+
+    return limit < restock->reserved ? limit : restock->reserved;
+}
+
+
+/* Redis is asked for the new limit after MySQL has it: it must not say no then. */
+static int
+ctl_restock_check_limit(ctl_t *ctl, const ctl_restock_t *restock)
+{
+    int64_t  limit, sells;
+
+    limit = ctl_restock_limit(restock);
+    sells = (int64_t) restock->live.stock_limit;
+
+    if (limit > sells && restock->units) {
+        return ctl_fail(ctl, CTL_REFUSED, "a restock before this one is not finished in Redis: "
+                        "run \"restock %" PRIu64 " --finish\" first", restock->activity);
+    }
+
+    if (limit + (int64_t) restock->units < sells) {
+        return ctl_fail(ctl, CTL_REFUSED, "Redis sells %" PRId64 " units of activity %" PRIu64
+                        ", stock_limit in MySQL is %" PRIu64 " and %" PRId64 " were reserved: "
+                        "set the row back, restock as many as that, or restore the sale; nothing "
+                        "was changed", sells,
+                        restock->activity, restock->row.stock_limit, restock->reserved);
+    }
+
+    if (restock->row.stock_limit + restock->units > INT32_MAX) {
+        return ctl_fail(ctl, CTL_REFUSED, "stock_limit would be above %d", INT32_MAX);
+    }
+
+    return CTL_FINE;
+}
+
+
 static int
 ctl_restock_check(ctl_t *ctl, const ctl_restock_t *restock)
 {
@@ -112,26 +158,23 @@ ctl_restock_check(ctl_t *ctl, const ctl_restock_t *restock)
     }
 
     if (row->status == 2 || strcmp(live->state, "settled") == 0
-        || strcmp(live->state, "paused") == 0)
+        || strcmp(live->state, "paused") == 0 || strcmp(live->state, "lost") == 0)
     {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is %s", restock->activity,
-                        live->state[0] == 'p' ? "paused: restore it first" : "settled");
+                        live->state[0] == 'p' ? "paused: restore it first"
+                        : live->state[0] == 'l' ? "lost in Redis: restore it first" : "settled");
     }
 
     if (live->now_ms >= live->end_ms) {
         return ctl_fail(ctl, CTL_REFUSED, "activity %" PRIu64 " is over", restock->activity);
     }
 
-    if (restock->units && restock->reserved > (int64_t) live->stock_limit) {
-        return ctl_fail(ctl, CTL_REFUSED, "a restock before this one is not finished in Redis: "
-                        "run \"restock %" PRIu64 " --finish\" first", restock->activity);
+    if (live->stock < 0) {
+        return ctl_fail(ctl, CTL_REFUSED, "the stock of activity %" PRIu64 " is missing in "
+                        "Redis: restore the sale first", restock->activity);
     }
 
-    if (restock->units && row->stock_limit + restock->units > INT32_MAX) {
-        return ctl_fail(ctl, CTL_REFUSED, "stock_limit would be above %d", INT32_MAX);
-    }
-
-    return CTL_FINE;
+    return ctl_restock_check_limit(ctl, restock);
 }
 
 
@@ -256,12 +299,12 @@ ctl_restock_ask(ctl_t *ctl, ctl_restock_t *restock)
 static int
 ctl_restock_book(ctl_t *ctl, ctl_restock_t *restock)
 {
-    int  rc;
+    int  rc, unsure;
 
     restock->booked = 0;
-    rc = ctl_sql_transaction(ctl, ctl_restock_mysql, restock);
+    rc = ctl_sql_asked(ctl, ctl_restock_mysql, restock, &unsure);
 
-    if (rc != CTL_UNREACHABLE || !restock->booked) {
+    if (!unsure || !restock->booked) {
         return rc;
     }
 
@@ -288,7 +331,7 @@ ctl_restock_redis(ctl_t *ctl, ctl_restock_t *restock)
     ctl_key(ctl, keys[0], SK_KEY_ACTIVITY, restock->activity, 0);
     ctl_key(ctl, keys[1], SK_KEY_STOCK, restock->activity, 0);
     snprintf(number[0], sizeof(number[0]), "%" PRIu64, restock->row.epoch);
-    snprintf(number[1], sizeof(number[1]), "%" PRId64, restock->reserved);
+    snprintf(number[1], sizeof(number[1]), "%" PRId64, restock->limit);
     snprintf(number[2], sizeof(number[2]), "%" PRId64, restock->restocked);
 
     rc = ctl_redis_eval(ctl, &reply, SK_SCRIPT_RESTOCK, 2, (const char *[]) {
@@ -328,6 +371,7 @@ ctl_restock_work(ctl_t *ctl, ctl_restock_t *restock)
         return rc;
     }
 
+    restock->limit = ctl_restock_limit(restock);
     rc = ctl_restock_redis(ctl, restock);
 
     if (rc != CTL_FINE) {
@@ -370,7 +414,7 @@ ctl_restock_tell(ctl_t *ctl, const ctl_restock_t *restock)
     ctl_json_map(&json, NULL);
     ctl_json_id(&json, "activity", restock->activity);
     ctl_json_count(&json, "added", restock->added);
-    ctl_json_count(&json, "stock_limit", (uint64_t) restock->reserved);
+    ctl_json_count(&json, "stock_limit", (uint64_t) restock->limit);
     ctl_json_count(&json, "stock", restock->stock);
     ctl_json_count(&json, "rev", restock->rev);
     ctl_json_map_end(&json);
