@@ -107,7 +107,7 @@ skb_schema_say(skb_schema_t *schema, const char *table, const char *column, cons
     char  text[SKB_SCHEMA_TEXT_MAX];
 
     schema->told++;
-    snprintf(text, sizeof(text), "%.64s%s%.64s %s%.80s", table, column[0] != '\0' ? "." : "",
+    snprintf(text, sizeof(text), "%.48s%s%.48s %.90s%.64s", table, column[0] != '\0' ? "." : "",
              column, what, than);
     schema->tell(schema->data, text);
 }

@@ -48,13 +48,18 @@ static ngx_int_t
 ngx_http_seckill_conf_journal_file(ngx_conf_t *cf,
     ngx_http_seckill_main_conf_t *smcf, ngx_str_t *value)
 {
-    ngx_str_t         name;
+    ngx_str_t        *name;
     ngx_open_file_t  *file;
 
-    name = *value;
+    name = ngx_palloc(cf->pool, sizeof(ngx_str_t));
+    if (name == NULL) {
+        return NGX_ERROR;
+    }
 
-    if (ngx_conf_full_name(cf->cycle, &name, 0) != NGX_OK
-        || ngx_http_seckill_journal_prepare(&name, cf->log) != NGX_OK)
+    *name = *value;
+
+    if (ngx_conf_full_name(cf->cycle, name, 0) != NGX_OK
+        || ngx_http_seckill_journal_prepare(name, cf->log) != NGX_OK)
     {
         return NGX_ERROR;
     }
@@ -65,9 +70,9 @@ ngx_http_seckill_conf_journal_file(ngx_conf_t *cf,
     }
 
     file->fd = NGX_INVALID_FILE;
-    file->name = name;
+    file->name = *name;
     file->flush = ngx_http_seckill_journal_flush;
-    file->data = NULL;
+    file->data = name;                  /* also while nginx must not open it */
 
     smcf->journal = file;
 

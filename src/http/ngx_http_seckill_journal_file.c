@@ -43,6 +43,7 @@ typedef struct {
 } ngx_http_seckill_journal_t;
 
 
+static ngx_int_t ngx_http_seckill_journal_look(ngx_str_t *name);
 static void ngx_http_seckill_journal_timer(ngx_event_t *ev);
 static void ngx_http_seckill_journal_arm(ngx_msec_t wait);
 static ngx_uint_t ngx_http_seckill_journal_open(
@@ -170,26 +171,46 @@ ngx_http_seckill_journal_prepare(ngx_str_t *name, ngx_log_t *log)
 }
 
 
+/* opened by mistake a FIFO would hold a process for ever, a device take lines */
+
+static ngx_int_t
+ngx_http_seckill_journal_look(ngx_str_t *name)
+{
+    ngx_file_info_t  fi;
+
+    return ngx_file_info(name->data, &fi) == NGX_FILE_ERROR
+           || ngx_is_file(&fi) ? NGX_OK : NGX_ERROR;
+}
+
+
 /* nginx is about to open the file again, or to end */
 
 void
 ngx_http_seckill_journal_flush(ngx_open_file_t *file, ngx_log_t *log)
 {
-    ngx_uint_t                     i;
+    ngx_int_t                      rc;
+    ngx_str_t                     *name;
+    ngx_uint_t                     i, ends;
     ngx_array_t                   *confs;
     ngx_http_seckill_loc_conf_t  **conf;
 
-    if (ngx_terminate || ngx_quit || ngx_exiting) {
-        return;
-    }
+    name = file->data;
+    file->name = *name;
 
     /* a master does it before its workers, and gives them the file */
 
-    if (ngx_process != NGX_PROCESS_WORKER) {
-        (void) ngx_http_seckill_journal_prepare(&file->name, log);
+    ends = ngx_terminate || ngx_quit || ngx_exiting;
+
+    rc = (ends || ngx_process == NGX_PROCESS_WORKER)
+         ? ngx_http_seckill_journal_look(name)
+         : ngx_http_seckill_journal_prepare(name, log);
+
+    if (rc != NGX_OK) {
+        /* a folder can't be opened: nginx goes on with the file it has */
+        ngx_str_set(&file->name, "/");
     }
 
-    if (!ngx_http_seckill_the_journal.started
+    if (ends || !ngx_http_seckill_the_journal.started
         || file != ngx_http_seckill_the_journal.file)
     {
         return;
@@ -490,7 +511,8 @@ ngx_http_seckill_journal_failed(ngx_http_seckill_loc_conf_t *conf,
 
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, err, "seckill_journal \"%V\" "
                   "can't be written%s%s, the sale goes on without it",
-                  &journal->file->name, why ? ": " : "", why ? why : "");
+                  (ngx_str_t *) journal->file->data,
+                  why ? ": " : "", why ? why : "");
 
     if (!journal->timer.timer_set) {
         ngx_http_seckill_journal_arm(NGX_HTTP_SECKILL_JOURNAL_TRY);
@@ -551,8 +573,8 @@ ngx_http_seckill_journal_mend(void)
     }
 
     ngx_log_error(NGX_LOG_ALERT, ngx_cycle->log, 0, "seckill_journal \"%V\" is "
-                  "written again, %ui lines are missing", &journal->file->name,
-                  journal->lost);
+                  "written again, %ui lines are missing",
+                  (ngx_str_t *) journal->file->data, journal->lost);
 
     journal->failing = 0;
     journal->lost = 0;
