@@ -65,7 +65,7 @@ seckill_journal $TEST_NGINX_DIR/two.journal;
 access_log off;
 --- config
 location /seckill/ { seckill on; }
-location /other/ { seckill on; seckill_limit off; seckill_messages en; }
+location ~ ^/other/ { seckill on; seckill_limit off; seckill_messages en; }
 --- request eval
 ["POST /seckill/1001", "POST /other/x%20user=4711%20seq=9/1001"]
 --- more_headers eval
