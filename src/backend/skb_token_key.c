@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mysqld_error.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -34,17 +35,15 @@ skb_token_key_ok(const char *hex, size_t len)
 }
 
 
-/* of a key that is ok */
-static void
+/* Returns 0, or -1: the text is no key. */
+static int
 skb_token_key_bytes(const char *hex, unsigned char *bytes)
 {
-    int  high, low;
+    size_t  n;
 
-    for (size_t i = 0; i < SKB_TOKEN_KEY_BYTES; i++) {
-        high = hex[2 * i] <= '9' ? hex[2 * i] - '0' : hex[2 * i] - 'a' + 10;
-        low = hex[2 * i + 1] <= '9' ? hex[2 * i + 1] - '0' : hex[2 * i + 1] - 'a' + 10;
-        bytes[i] = (unsigned char) (high * 16 + low);
-    }
+    return skb_token_key_ok(hex, strlen(hex))
+           && OPENSSL_hexstr2buf_ex(bytes, SKB_TOKEN_KEY_BYTES, &n, hex, '\0') == 1
+           && n == SKB_TOKEN_KEY_BYTES ? 0 : -1;
 }
 
 
@@ -56,7 +55,10 @@ skb_token_key_name(const char *hex, char *name, size_t size)
     unsigned char     bytes[SKB_TOKEN_KEY_BYTES];
     sk_journal_key_t  key;
 
-    skb_token_key_bytes(hex, bytes);
+    if (skb_token_key_bytes(hex, bytes) != 0) {
+        return -1;
+    }
+
     rc = sk_journal_key_init(&key, bytes, sizeof(bytes));
     explicit_bzero(bytes, sizeof(bytes));
 
@@ -351,11 +353,10 @@ skb_journal_keys_hex(skb_journal_keys_t *keys, const char *hex)
     int            rc;
     unsigned char  bytes[SKB_TOKEN_KEY_BYTES];
 
-    if (!skb_token_key_ok(hex, strlen(hex))) {
+    if (skb_token_key_bytes(hex, bytes) != 0) {
         return 0;
     }
 
-    skb_token_key_bytes(hex, bytes);
     rc = skb_journal_keys_add(keys, bytes, sizeof(bytes));
     explicit_bzero(bytes, sizeof(bytes));
 

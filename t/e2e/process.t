@@ -101,7 +101,8 @@ for my $n (1 .. QUIET_RELOADS) {
 }
 @late = held($master);
 cmp_ok($early[1], '>', 0, 'the zone is a shared segment');
-is($late[0], $early[0], '... the master has as many descriptors after more reloads');
+# fewer: the workers of before, which it still had to collect
+cmp_ok($late[0], '<=', $early[0], '... the master has no more descriptors after more reloads');
 is($late[1], $early[1], '... and as many shared segments');
 cmp_ok($late[2] - $early[2], '<', 1024 * $slow, '... and less than 1 MiB more') or diag("KiB @early, @late");
 
