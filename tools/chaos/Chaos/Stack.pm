@@ -20,7 +20,7 @@ use ClockShim;
 use SeckillTest;
 
 use constant {
-    DISK_MB       => 160,
+    DISK_MB       => 320,
     DRAIN_SECONDS => 60,
     PROBE_SECONDS => 60,
     PROBE_ACTIVITY => 900_001,
