@@ -211,6 +211,39 @@ skb_settle_unsold(skb_settling_t *s, const skb_units_t *units, int64_t *unsold)
 }
 
 
+/* the product that the units came from is there, and has room for them */
+static skb_settle_e
+skb_settle_room(skb_settling_t *s, int64_t unsold)
+{
+    int           fits;
+    uint64_t      product;
+    MYSQL_RES    *res;
+    skb_settle_e  rc;
+
+    rc = skb_settle_ledger(s, skb_ledger_product(s->mysql, s->activity, s->product, &product,
+                                                 s->out->error));
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    rc = skb_settle_sql(s, &res, "SELECT id FROM products WHERE id = %" PRIu64
+                        " AND CAST(stock AS SIGNED) + %" PRId64 " <= 4294967295", product, unsold);
+    if (rc != SKB_SETTLE_DONE) {
+        return rc;
+    }
+
+    fits = mysql_num_rows(res) > 0;
+    mysql_free_result(res);
+
+    if (!fits) {
+        snprintf(s->out->error, sizeof(s->out->error), "product %" PRIu64 " is not in products, "
+                 "or has no room for %" PRId64 " units; nothing was changed", product, unsold);
+    }
+
+    return fits ? SKB_SETTLE_DONE : SKB_SETTLE_REFUSED;
+}
+
+
 /* before the first write, which is to Redis */
 skb_settle_e
 skb_settle_prove(skb_settling_t *s)
@@ -225,7 +258,11 @@ skb_settle_prove(skb_settling_t *s)
 
     rc = skb_settle_ledger(s, skb_ledger_look(s->mysql, s->activity, &units, s->out->error));
 
-    return rc == SKB_SETTLE_DONE ? skb_settle_unsold(s, &units, &unsold) : rc;
+    if (rc == SKB_SETTLE_DONE) {
+        rc = skb_settle_unsold(s, &units, &unsold);
+    }
+
+    return rc == SKB_SETTLE_DONE && unsold > 0 ? skb_settle_room(s, unsold) : rc;
 }
 
 

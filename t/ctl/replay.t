@@ -4,9 +4,10 @@
 use strict;
 use warnings;
 use FindBin;
-use lib "$FindBin::Bin/../lib", $FindBin::Bin;
+use lib "$FindBin::Bin/../lib", "$FindBin::Bin/../../tools/chaos", $FindBin::Bin;
 
 use BooksTest;
+use Chaos::Proxy;
 use Test::More;
 
 my $c     = BooksTest->new;
@@ -136,6 +137,29 @@ sub orders { return $c->column('SELECT COUNT(*) FROM seckill_orders WHERE activi
     $c->drain($id);
     is(orders($id), 2, '... two orders');
     is(($c->reconcile($id))[0], 0, '... the books are in order');
+}
+
+# the answer of the script is lost: nobody may say that nothing was done, and the second
+# try tells the nodes of who is in flight
+{
+    my $id = $c->sale;
+    $c->buy($id, 1);
+    lose($id, 1);
+    my $proxy = Chaos::Proxy->new(kind => 'redis', sock => $c->t->dir . '/replay.sock',
+        target => $c->{redis}{sock}, every => 100, match => qr/\$21\r\n\d{21}\r\n/);
+    my $conf = $c->t->conf(redis => { %{ $c->{redis} }, sock => $proxy->{sock} }, mysql => $c->{mysql});
+    my ($exit, $out, $err) = $c->t->ctl($conf, 'reconcile', $id, @replay);
+    is($proxy->cuts, 1, 'the answer of a replay is lost');
+    $proxy->stop;
+    is($exit, 5, '... it may be queued') or diag($out, $err);
+    like($out, qr/user 1, .* -> not known: run it again/, '... which it says');
+    is($redis->xlen($c->key('orders', $id)), 2, '... it is');
+    my $rev = $c->facts($id)->{rev};
+    is(($c->reconcile($id, @replay))[0], 0, '... the second try');
+    is($redis->xlen($c->key('orders', $id)), 2, '... queues nothing');
+    cmp_ok($c->facts($id)->{rev}, '>', $rev, '... and tells the nodes');
+    $c->drain($id);
+    is(orders($id), 1, '... one order');
 }
 
 # what MySQL is sure of is mended

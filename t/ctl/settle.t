@@ -105,13 +105,14 @@ sub row  { return [ $c->dbh->selectrow_array(
     $c->buy($id, 1);
     $c->drain($id);
     over($id);
-    $c->dbh->do('RENAME TABLE products TO elsewhere');
+    $c->dbh->do('CREATE TRIGGER no_update BEFORE UPDATE ON products FOR EACH ROW '
+        . "SIGNAL SQLSTATE '45000'");
     my ($exit) = $c->ctl('settle', $id, '--yes');
     cmp_ok($exit, '>', 2, 'MySQL says no behind the first step');
     is($c->facts($id)->{state}, 'settled', '... Redis is closed');
     is(row($id)->[0], 1, '... MySQL is not');
     is($redis->ttl($c->key('stock', $id)), -1, '... and nothing expires');
-    $c->dbh->do('RENAME TABLE elsewhere TO products');
+    $c->dbh->do('DROP TRIGGER no_update');
     is(($c->ctl('settle', $id, '--yes'))[0], 0, 'run again');
     is_deeply(row($id), [ 2, 1, 9 ], '... it is whole');
     cmp_ok($redis->ttl($c->key('activity', $id)), '>', 0, '... with the expiry');
@@ -192,5 +193,27 @@ sub row  { return [ $c->dbh->selectrow_array(
 }
 
 is(($c->ctl('settle', 999, '--yes'))[0], 4, 'an activity that is nowhere is refused');
+
+# the units have nowhere to go: that is found before Redis closes the sale
+for my $case ([ 'is gone', 'DELETE FROM products WHERE id = %d' ],
+              [ 'is full', 'UPDATE products SET stock = 4294967295 WHERE id = %d' ])
+{
+    my ($words, $break) = @{$case};
+    my $id = $c->sale(end => 3600);
+    $c->buy($id, 1);
+    $c->drain($id);
+    $c->dbh->do("UPDATE seckill_activities SET end_time = UTC_TIMESTAMP() - INTERVAL 5 SECOND WHERE id = $id");
+    $c->redis->hset($c->key('activity', $id), end_ms => (time - 5) * 1000);
+    $c->dbh->do(sprintf $break, $id);
+    my $before = $c->everything;
+    my ($exit, $out, $err) = $c->ctl('settle', $id, '--yes');
+    is($exit, 4, "a product that $words: the settle is refused") or diag($out, $err);
+    like($err, qr/product $id is not in products, or has no room for 9 units; nothing was changed/,
+        '... by name');
+    is($c->everything, $before, '... and nothing was changed');
+    $c->dbh->do("REPLACE INTO products (id, name, stock, price) VALUES ($id, 'again', 7, 19.90)");
+    is(($c->ctl('settle', $id, '--yes'))[0], 0, '... with a product that has room it is done');
+    is($c->products_stock($id), 16, '... which gets the units');
+}
 
 done_testing();

@@ -356,7 +356,7 @@ const ctl_verb_t  ctl_dead_verb = {
     "with a number of its own when its number is another order's; refused (exit 4) once\n"
     "the units were given back, or when none is left for it.  drop\n"
     "deletes letters whose units were given back, or any with --keep-units: they stay\n"
-    "unsold until the settle.\n"
+    "unsold until the settle, or a restore.\n"
     "To give the units back: \"reconcile ID --repair release\".\n"
     "\n"
     "      --all         every letter of the activity\n"

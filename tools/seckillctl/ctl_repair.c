@@ -25,6 +25,20 @@ ctl_repair_wants(const ctl_repair_t *repair, const ctl_finding_t *finding)
 }
 
 
+/* Whoever was asked to write and did not answer may have done it. */
+static int
+ctl_repair_unsure(ctl_finding_t *finding, int rc)
+{
+    if (rc != CTL_UNREACHABLE) {
+        return rc;
+    }
+
+    finding->done = "not known: run it again";
+
+    return CTL_PARTLY;
+}
+
+
 static int
 ctl_mend_member(ctl_t *ctl, ctl_repair_t *repair, uint64_t user)
 {
@@ -132,7 +146,7 @@ ctl_repair_mend(ctl_t *ctl, ctl_repair_t *repair)
         }
 
         if (rc != CTL_FINE) {
-            return rc;
+            return ctl_repair_unsure(finding, rc);
         }
 
         finding->done = "mended";
@@ -304,7 +318,10 @@ ctl_repair_told(ctl_t *ctl, const ctl_repair_t *repair)
     char         keys[4][SK_KEY_MAX + 1], number[2][24], head[SK_ORDER_NO_LEN + 1];
     redisReply  *reply;
 
-    if (repair->members == 0 && repair->queued == 0) {
+    /* who is in flight may have been queued by a run that was cut off before it told */
+    if (repair->members == 0 && repair->queued == 0
+        && (repair->replays == 0 || repair->findings->skipped == 0))
+    {
         return CTL_FINE;
     }
 
@@ -385,7 +402,7 @@ ctl_replay_one(ctl_t *ctl, ctl_repair_t *repair, ctl_finding_t *finding)
         /* an entry says so, the set may have lost it */
         rc = ctl_mend_member(ctl, repair, finding->user);
         if (rc != CTL_FINE) {
-            return rc;
+            return ctl_repair_unsure(finding, rc);
         }
     }
 
@@ -393,7 +410,7 @@ ctl_replay_one(ctl_t *ctl, ctl_repair_t *repair, ctl_finding_t *finding)
         || (rc = ctl_replay_script(ctl, repair, finding, taken || finding->trace < 0, &verdict))
            != CTL_FINE)
     {
-        return rc;
+        return ctl_repair_unsure(finding, rc);
     }
 
     ctl_failpoint("after_replay");
@@ -419,6 +436,8 @@ ctl_repair_replay(ctl_t *ctl, ctl_repair_t *repair)
     int             rc;
     size_t          i;
     ctl_finding_t  *finding;
+
+    repair->replays = 1;
 
     for (i = 0; i < repair->findings->n; i++) {
         finding = &repair->findings->all[i];

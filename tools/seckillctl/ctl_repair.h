@@ -28,6 +28,7 @@ typedef struct {
     uint64_t            released;       /* users */
     uint64_t            units;          /* ... and what they gave back */
     uint64_t            already;        /* were released before */
+    int                 replays;        /* not a release */
     uint64_t            left;           /* could not be repaired, see the findings */
 } ctl_repair_t;
 
