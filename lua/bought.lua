@@ -38,7 +38,7 @@ end
 
 local state, epoch, seq = fact[1], number(fact[2]), number(fact[3])
 if not state then
-  return { call("EXISTS", key) == 0 and "none" or "damaged", "", 0, 0, 0 }
+  return { call("EXISTS", key, stock, buyers, orders) == 0 and "none" or "damaged", "", 0, 0, 0 }
 end
 
 -- it may be negative; a missing one is not judged

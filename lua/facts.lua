@@ -8,8 +8,9 @@
 --   whole    everything that the sale needs is there
 --   stock, order_users, orders, eligible   this is missing, of another type, or
 --            holds fewer than it must; the first of them
---   damaged  the facts are not a hash, or seq or buyers_extra are no numbers
---   none     there are no facts
+--   damaged  the facts are not a hash, or seq or buyers_extra are no numbers; or
+--            they are gone, and other keys of the sale are there
+--   none     there is nothing of such a sale
 -- facts: one value for each of NAMES, nil where there is none, and of a value
 -- that is too long its length, as an integer; the same for stock.  buyers: how
 -- many are in order_users.  member: 1 when the user is in there.
@@ -58,7 +59,9 @@ if type(fields) == "table" then
   return fields
 end
 if fields == 0 then
-  return { "none", {}, false, bought, member }
+  -- registered users may be loaded long before a sale
+  local rest = call("EXISTS", stock, buyers, orders)
+  return { rest > 0 and "damaged" or "none", {}, false, bought, member }
 end
 
 -- lengths first: what is too long is not even copied

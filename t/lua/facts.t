@@ -61,6 +61,12 @@ $told = facts(8);
 is("$told->{status} $told->{stock} $told->{buyers} $told->{member} $told->{facts}{seq}", 'whole 7 3 1 3', 'three bought');
 is(facts('18446744073709551615')->{member}, 0, 'somebody else did not');
 
+# --- facts that are gone are no sale that has not begun (F-D2)
+
+$redis->rename($facts, 'away');
+is(status(), 'damaged', 'F-D2: the facts are gone, the sale is not');
+$redis->rename('away', $facts);
+
 # --- not whole (F-D1)
 
 $redis->hset($facts, buyers_extra => 0);
