@@ -172,7 +172,7 @@ invalid parameter "db=-1"
 "seckill_redis 127.0.0.1:6379 password_file=\$TEST_NGINX_DIR/empty.password;\n"
 --- must_die
 --- error_log
-is empty
+empty.password": empty
 
 
 
@@ -191,7 +191,7 @@ is empty
 "seckill_auth_key_file \$TEST_NGINX_DIR/short.key;\n"
 --- must_die
 --- error_log
-short.key" is shorter than 16 bytes
+short.key": shorter than 16 bytes
 
 
 
@@ -201,7 +201,7 @@ short.key" is shorter than 16 bytes
 "seckill_queue_token_key_file \$TEST_NGINX_DIR/short.key;\n"
 --- must_die
 --- error_log
-short.key" is shorter than 16 bytes
+short.key": shorter than 16 bytes
 
 
 

@@ -352,43 +352,33 @@ skb_config_public(skb_config_t *config, const char *what, const char *path)
 }
 
 
+/*
+ * What nginx would not take is found now, and not when a connection is made or
+ * a journal is read.
+ */
 static int
-skb_config_secret(skb_config_t *config, const char *path, char *error, size_t size)
+skb_config_secret(skb_config_t *config, const char *what, const char *path, size_t least,
+    char *error, size_t size)
 {
-    int   rc;
-    char  password[SKB_PASSWORD_MAX];
-
-    rc = skb_config_password(path, password, error, size);
-    explicit_bzero(password, sizeof(password));
-
-    if (rc == 0) {
-        skb_config_public(config, "password file", path);
-    }
-
-    return rc;
-}
-
-
-/* A key that nginx would not take is found now, and not when a journal is read. */
-static int
-skb_config_key(skb_config_t *config, char *error, size_t size)
-{
-    size_t         len;
-    const char    *path = config->redis.queue_token_key_file;
-    unsigned char  key[SKB_KEY_FILE_MAX];
+    int          rc;
+    sk_secret_t  secret;
 
     if (path[0] == '\0') {
         return 0;
     }
 
-    len = skb_key_file(path, key, error, size);
-    explicit_bzero(key, sizeof(key));
+    rc = sk_secret_read(&secret, path, least);
 
-    if (len > 0) {
-        skb_config_public(config, "key file", path);
+    if (rc != 0) {
+        snprintf(error, size, "%s file \"%s\": %s", what, path, secret.error);
+
+    } else if (secret.open) {
+        skb_config_warn(config, "%s file \"%s\" may be read by everybody", what, path);
     }
 
-    return len > 0 ? 0 : -1;
+    sk_secret_wipe(&secret);
+
+    return rc;
 }
 
 
@@ -450,9 +440,12 @@ skb_config_load(skb_config_t *config, const char *path, char *error, size_t size
     skb_config_defaults(config);
 
     if (skb_config_file(&parse) != 0
-        || skb_config_key(config, error, size) != 0
-        || skb_config_secret(config, config->redis.password_file, error, size) != 0
-        || skb_config_secret(config, config->mysql.password_file, error, size) != 0
+        || skb_config_secret(config, "key", config->redis.queue_token_key_file,
+                             SK_SECRET_KEY, error, size) != 0
+        || skb_config_secret(config, "password", config->redis.password_file,
+                             SK_SECRET_PASSWORD, error, size) != 0
+        || skb_config_secret(config, "password", config->mysql.password_file,
+                             SK_SECRET_PASSWORD, error, size) != 0
         || skb_config_tls(config, error, size) != 0)
     {
         return -1;
@@ -467,9 +460,8 @@ skb_config_load(skb_config_t *config, const char *path, char *error, size_t size
 int
 skb_config_password(const char *path, char *buf, char *error, size_t size)
 {
-    int      fd, failed;
-    size_t   len = 0;
-    ssize_t  n;
+    int          rc;
+    sk_secret_t  secret;
 
     buf[0] = '\0';
 
@@ -477,53 +469,16 @@ skb_config_password(const char *path, char *buf, char *error, size_t size)
         return 0;
     }
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    rc = sk_secret_read(&secret, path, SK_SECRET_PASSWORD);
 
-    if (fd == -1) {
-        snprintf(error, size, "password file \"%s\": %s", path, strerror(errno));
-        return -1;
+    if (rc == 0) {
+        memcpy(buf, secret.text, secret.len + 1);
+
+    } else {
+        snprintf(error, size, "password file \"%s\": %s", path, secret.error);
     }
 
-    while ((n = read(fd, buf + len, SKB_PASSWORD_MAX - 1 - len)) != 0) {
-        if (n > 0) {
-            len += (size_t) n;
+    sk_secret_wipe(&secret);
 
-        } else if (errno != EINTR) {
-            break;
-        }
-
-        if (len == SKB_PASSWORD_MAX - 1) {
-            break;
-        }
-    }
-
-    failed = n == -1 ? errno : 0;
-    close(fd);
-    buf[len] = '\0';
-
-    if (failed) {
-        snprintf(error, size, "password file \"%s\": %s", path, strerror(failed));
-        return -1;
-    }
-
-    if (len == SKB_PASSWORD_MAX - 1 || strlen(buf) != len) {
-        explicit_bzero(buf, SKB_PASSWORD_MAX);
-        snprintf(error, size, "password file \"%s\": too long, or with a NUL", path);
-        return -1;
-    }
-
-    if (len > 0 && buf[len - 1] == '\n') {
-        buf[--len] = '\0';
-    }
-
-    if (len > 0 && buf[len - 1] == '\r') {
-        buf[--len] = '\0';
-    }
-
-    if (len == 0) {
-        snprintf(error, size, "password file \"%s\": empty", path);
-        return -1;
-    }
-
-    return 0;
+    return rc;
 }

@@ -11,13 +11,14 @@
 #include <stdint.h>
 
 #include "sk_key.h"
+#include "sk_secret.h"
 #include "skb_log.h"
 
 #define SKB_PATH_MAX      256           /* bytes of a path, NUL included */
 #define SKB_SOCKET_MAX    108           /* of a unix socket, as in sockaddr_un */
 #define SKB_HOST_MAX      256
 #define SKB_NAME_MAX      81            /* of a user, a database, a consumer */
-#define SKB_PASSWORD_MAX  513           /* bytes of a password, NUL included */
+#define SKB_PASSWORD_MAX  (SK_SECRET_MAX + 1)   /* bytes of a password, NUL included */
 #define SKB_BATCH_MAX     10000         /* purchases of one transaction */
 #define SKB_WORKERS_MAX   32
 #define SKB_ERROR_MAX     640           /* room for any message made here */
@@ -100,8 +101,7 @@ int skb_config_load(skb_config_t *config, const char *path, char *error, size_t 
 int skb_config_same(const skb_config_t *left, const skb_config_t *right);
 
 /*
- * Reads a password; the final line end is not part of it, and path "" is the
- * empty password.  buf has SKB_PASSWORD_MAX bytes: wipe it after use.  Returns
+ * Reads a password as sk_secret_read() does; path "" is the empty password.  buf has SKB_PASSWORD_MAX bytes: wipe it after use.  Returns
  * 0, or -1 and the reason, which never holds what was read.
  */
 int skb_config_password(const char *path, char *buf, char *error, size_t size);

@@ -3,14 +3,11 @@
  * first: every maker inserts, and then reads what is there.
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <mysqld_error.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "sk_scripts.h"
 #include "skb_redis.h"
@@ -405,8 +402,8 @@ skb_journal_keys_read(skb_journal_keys_t *keys, MYSQL *mysql, redisContext *redi
 {
     int               rc, there;
     char              seen[SKB_TOKEN_KEY_HEX + 2];
-    size_t            len;
-    unsigned char     file[SKB_KEY_FILE_MAX];
+    const char       *path = config->redis.queue_token_key_file;
+    sk_secret_t       file;
     skb_token_keys_t  place;
 
     keys->n = 0;
@@ -434,15 +431,19 @@ skb_journal_keys_read(skb_journal_keys_t *keys, MYSQL *mysql, redisContext *redi
         }
     }
 
-    if (config->redis.queue_token_key_file[0] == '\0') {
+    if (path[0] == '\0') {
         return 0;
     }
 
-    len = skb_key_file(config->redis.queue_token_key_file, file, error, size);
-    rc = len > 0 ? skb_journal_keys_add(keys, file, len) : -1;
-    explicit_bzero(file, sizeof(file));
+    if (sk_secret_read(&file, path, SK_SECRET_KEY) != 0) {
+        snprintf(error, size, "key file \"%s\": %s", path, file.error);
+        return -1;
+    }
 
-    if (rc != 0 && len > 0) {
+    rc = skb_journal_keys_add(keys, (const unsigned char *) file.text, file.len);
+    sk_secret_wipe(&file);
+
+    if (rc != 0) {
         snprintf(error, size, "out of memory");
     }
 
@@ -469,50 +470,4 @@ skb_journal_key(const skb_journal_keys_t *keys, const char *id)
     }
 
     return NULL;
-}
-
-
-size_t
-skb_key_file(const char *path, unsigned char *buf, char *error, size_t size)
-{
-    int      fd, failed;
-    char     text[SKB_KEY_FILE_MAX + 2];
-    size_t   len = 0, i;
-    ssize_t  n;
-
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd == -1) {
-        snprintf(error, size, "key file \"%s\": %s", path, strerror(errno));
-        return 0;
-    }
-
-    do {
-        n = read(fd, text + len, sizeof(text) - len);
-        len += n > 0 ? (size_t) n : 0;
-    } while (len < sizeof(text) && (n > 0 || (n == -1 && errno == EINTR)));
-
-    failed = n == -1 ? errno : 0;
-    close(fd);
-
-    len -= len > 0 && text[len - 1] == '\n';
-    i = 0;
-
-    while (i < len && text[i] == '\0') {
-        i++;
-    }
-
-    if (failed || len < SKB_KEY_FILE_MIN || len > SKB_KEY_FILE_MAX || i == len) {
-        snprintf(error, size, "key file \"%s\": %s", path,
-                 failed ? strerror(failed) : len < SKB_KEY_FILE_MIN ? "shorter than 16 bytes"
-                 : len > SKB_KEY_FILE_MAX ? "larger than 4096 bytes" : "nothing but NUL");
-        len = 0;
-
-    } else {
-        memcpy(buf, text, len);
-    }
-
-    explicit_bzero(text, sizeof(text));
-
-    return len;
 }

@@ -19,8 +19,6 @@
 
 #define SKB_TOKEN_KEY_BYTES  32
 #define SKB_TOKEN_KEY_HEX    (2 * SKB_TOKEN_KEY_BYTES)
-#define SKB_KEY_FILE_MIN     16         /* bytes of a key in a file, as nginx wants them */
-#define SKB_KEY_FILE_MAX     4096
 #define SKB_JOURNAL_KEYS     64         /* keys of one prefix that are looked at */
 
 typedef enum {
@@ -66,11 +64,5 @@ void skb_journal_keys_free(skb_journal_keys_t *keys);
 
 /* The key of this id, or NULL. */
 const sk_journal_key_t *skb_journal_key(const skb_journal_keys_t *keys, const char *id);
-
-/*
- * Reads a key file as nginx does: one line end is not part of it.  buf has
- * SKB_KEY_FILE_MAX bytes.  Returns the bytes, or 0 and the reason.
- */
-size_t skb_key_file(const char *path, unsigned char *buf, char *error, size_t size);
 
 #endif /* _SKB_TOKEN_KEY_H_INCLUDED_ */

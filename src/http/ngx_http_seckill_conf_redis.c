@@ -107,7 +107,6 @@ static char *
 ngx_http_seckill_conf_redis_option(ngx_conf_t *cf, ngx_str_t *option,
     ngx_seckill_redis_addr_t *addr)
 {
-    char       *rv;
     ngx_int_t   n;
     ngx_str_t   name;
 
@@ -134,16 +133,7 @@ ngx_http_seckill_conf_redis_option(ngx_conf_t *cf, ngx_str_t *option,
         name.data = option->data + 14;
         name.len = option->len - 14;
 
-        rv = (ngx_http_seckill_secret_read(cf, &name, &addr->password) == NGX_OK)
-             ? NGX_CONF_OK : NGX_CONF_ERROR;
-
-        if (rv == NGX_CONF_OK && addr->password.len == 0) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "password file \"%V\" is empty", &name);
-            return NGX_CONF_ERROR;
-        }
-
-        return rv;
+        return ngx_http_seckill_secret_password(cf, &name, &addr->password);
     }
 
 invalid:

@@ -6,14 +6,11 @@
 
 
 #include "ngx_http_seckill_secret.h"
+#include "sk_secret.h"
 
 
-#define NGX_HTTP_SECKILL_SECRET_MAX  4096       /* bytes of a file */
-
-/* RFC 7518, 3.2 wants the size of the hash; shorter than this is a mistake */
-#define NGX_HTTP_SECKILL_KEY_MIN     16
-
-
+static ngx_int_t ngx_http_seckill_secret_file(ngx_conf_t *cf, const char *what,
+    size_t least, ngx_str_t *name, ngx_str_t *text);
 static void ngx_http_seckill_secret_free(void *data);
 static void ngx_http_seckill_secret_journal_free(void *data);
 
@@ -119,40 +116,35 @@ ngx_http_seckill_secret_journal_free(void *data)
 char *
 ngx_http_seckill_secret_key(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *key)
 {
-    ngx_str_t  file;
-
-    file = *name;
-
-    if (ngx_http_seckill_secret_read(cf, &file, key) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (key->len < NGX_HTTP_SECKILL_KEY_MIN) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "key in \"%V\" is shorter "
-                           "than %d bytes", name, NGX_HTTP_SECKILL_KEY_MIN);
-        return NGX_CONF_ERROR;
-    }
-
-    return NGX_CONF_OK;
+    return ngx_http_seckill_secret_file(cf, "key", SK_SECRET_KEY, name, key)
+           == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
 }
 
 
-/* a secret: the file's bytes less one newline at the end */
-
-ngx_int_t
-ngx_http_seckill_secret_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text)
+char *
+ngx_http_seckill_secret_password(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *password)
 {
-    ssize_t    n;
-    ngx_fd_t   fd;
-    ngx_str_t  file;
+    return ngx_http_seckill_secret_file(cf, "password", SK_SECRET_PASSWORD,
+                                        name, password)
+           == NGX_OK ? NGX_CONF_OK : NGX_CONF_ERROR;
+}
+
+
+static ngx_int_t
+ngx_http_seckill_secret_file(ngx_conf_t *cf, const char *what, size_t least,
+    ngx_str_t *name, ngx_str_t *text)
+{
+    ngx_int_t    rc;
+    ngx_str_t    file;
+    sk_secret_t  secret;
 
     /* a copy, also because the path may be made full in place */
 
     file.len = name->len;
     file.data = ngx_pnalloc(cf->pool, name->len + 1);
-    text->data = ngx_pnalloc(cf->pool, NGX_HTTP_SECKILL_SECRET_MAX + 1);
 
-    if (file.data == NULL || text->data == NULL) {
+    if (file.data == NULL) {
         return NGX_ERROR;
     }
 
@@ -162,38 +154,28 @@ ngx_http_seckill_secret_read(ngx_conf_t *cf, ngx_str_t *name, ngx_str_t *text)
         return NGX_ERROR;
     }
 
-    fd = ngx_open_file(file.data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
-
-    if (fd == NGX_INVALID_FILE) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_open_file_n " \"%V\" failed", &file);
+    if (sk_secret_read(&secret, (char *) file.data, least) != 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s file \"%V\": %s", what,
+                           &file, secret.error);
         return NGX_ERROR;
     }
 
-    n = ngx_read_fd(fd, text->data, NGX_HTTP_SECKILL_SECRET_MAX + 1);
-
-    if (n == -1) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, ngx_errno,
-                           ngx_read_fd_n " \"%V\" failed", &file);
+    if (secret.open) {
+        ngx_conf_log_error(NGX_LOG_WARN, cf, 0, "%s file \"%V\" may be read "
+                           "by everybody", what, &file);
     }
 
-    (void) ngx_close_file(fd);
+    rc = NGX_ERROR;
 
-    if (n == -1) {
-        return NGX_ERROR;
+    text->data = ngx_pnalloc(cf->pool, secret.len);
+
+    if (text->data) {
+        ngx_memcpy(text->data, secret.text, secret.len);
+        text->len = secret.len;
+        rc = NGX_OK;
     }
 
-    if (n > NGX_HTTP_SECKILL_SECRET_MAX) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "\"%V\" is larger than %d "
-                           "bytes", &file, NGX_HTTP_SECKILL_SECRET_MAX);
-        return NGX_ERROR;
-    }
+    sk_secret_wipe(&secret);
 
-    if (n && text->data[n - 1] == '\n') {
-        n--;
-    }
-
-    text->len = n;
-
-    return NGX_OK;
+    return rc;
 }

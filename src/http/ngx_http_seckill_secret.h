@@ -11,11 +11,11 @@
 #include "ngx_http_seckill.h"
 
 
-/* The file's bytes less one newline at the end; errors are logged. */
-ngx_int_t ngx_http_seckill_secret_read(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_str_t *text);
+/* A password from a file, as sk_secret_read() takes it; errors are logged. */
+char *ngx_http_seckill_secret_password(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_str_t *password);
 
-/* A key for HMAC from a file, of 16 bytes or more. */
+/* A key for HMAC from a file, of 16 bytes or more; errors are logged. */
 char *ngx_http_seckill_secret_key(ngx_conf_t *cf, ngx_str_t *name,
     ngx_str_t *key);
 

@@ -165,6 +165,26 @@ END_CONF
     my $empty = $t->file('empty.password', "\n");
     ($exit, $out, $err) = check("[redis]\npassword_file = $empty\n");
     is($exit, 1, 'an empty one is an error');
+
+    # F-J1, F-J2: the same files are refused as nginx refuses, with name and reason
+    for (["\0" x 32, 'holds a NUL byte'], ["a long enough word\0\n", 'holds a NUL byte'],
+        ["\xef\xbb\xbfa long enough word\n", 'begins with a byte order mark'], [' ' x 20, 'nothing but blanks'],
+        ["\r\n", 'empty'])
+    {
+        my ($text, $why) = @{$_};
+        my $file = $t->file('bad.secret', $text, oct 600);
+        for my $setting ("[redis]\npassword_file", "[redis]\nqueue_token_key_file", "[mysql]\npassword_file") {
+            ($exit, $out, $err) = check("$setting = $file\n");
+            is($exit, 1, "refused by -t: $why");
+            like($err, qr/file "\Q$file\E": \Q$why\E/, '... by name');
+        }
+    }
+    ($exit, $out, $err) = check("[redis]\nqueue_token_key_file = " . $t->file('k', 'fifteen bytes..', oct 600) . "\n");
+    is($exit, 1, 'a short key is refused');
+    like($err, qr/shorter than 16 bytes/, '... and why');
+    ($exit, $out, $err) = check("[redis]\nqueue_token_key_file = " . $t->file('k', "sixteen bytes...\r\n", oct 644) . "\n");
+    is($exit, 0, 'a key that everybody may read is no error');
+    like($err, qr/warning: key file ".*" may be read by everybody/, '... but a warning');
 }
 
 {

@@ -86,6 +86,19 @@ for my $alg (sort keys %mac) {
     ($exit) = $t->run($ctl, 'token', '1', '--key-file', $t->file('empty', "\n"));
     is($exit, 2, 'an empty key is refused');
 
+    # F-J1, F-J2: one reader for all, so the tool refuses what nginx refuses
+    for (['nul.key', "\0" x 32, 'holds a NUL byte'], ['bom.key', "\xef\xbb\xbf$key", 'begins with a byte order mark'],
+        ['blank.key', ' ' x 32, 'nothing but blanks'], ['short.key', 'fifteen bytes..', 'shorter than 16 bytes'])
+    {
+        my ($name, $text, $why) = @{$_};
+        ($exit, $out, $err) = $t->run($ctl, 'token', '1', '--key-file', $t->file($name, $text));
+        is($exit, 2, "$name is refused");
+        like($err, qr/\Q$name": $why\E/, '... by name, with the reason');
+    }
+    ($exit, $out) = $t->run($ctl, 'token', '1', '--key-file', $t->file('crlf.key', "$key\r\n"));
+    chomp $out;
+    ok(payload($out, 'HS256', $key), 'CRLF at the end is not part of the key');
+
     ($exit) = $t->run($ctl, 'token', '1', '--key-file', $t->file('long', 'x' x 5000));
     is($exit, 2, 'a key too long is refused, not cut');
 

@@ -102,7 +102,7 @@ sub apply { return $c->ctl('schema', 'apply', '--dir', $t->root . '/sql') }
     my $conf = $t->conf(redis => $c->{redis}, mysql => $c->{mysql}, 'redis.queue_token_key_file' => $file);
     my ($exit, undef, $err) = $t->ctl($conf, 'schema', 'status', '--dir', $t->root . '/sql');
     is($exit, 0, 'queue_token_key_file is a setting') or diag($err);
-    for (['short.key', 'short', qr/shorter than 16 bytes/], ['nul.key', "\0" x 32, qr/nothing but NUL/]) {
+    for (['short.key', 'short', qr/shorter than 16 bytes/], ['nul.key', "\0" x 32, qr/holds a NUL byte/]) {
         my ($name, $text, $why) = @{$_};
         $conf = $t->conf(redis => $c->{redis}, mysql => $c->{mysql},
             'redis.queue_token_key_file' => $t->file($name, $text, oct 600));

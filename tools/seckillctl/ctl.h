@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sk_hmac.h"
+#include "sk_secret.h"
 
 #ifndef SECKILL_SQL_DIR
 #define SECKILL_SQL_DIR  "/usr/share/seckill/sql"
@@ -18,7 +19,6 @@
 #define CTL_CONF_PATH    "/etc/seckill/seckilld.conf"
 #define CTL_KEY_PATH     "/etc/seckill/auth.key"
 
-#define CTL_KEY_MAX      4096           /* bytes of a signing key */
 #define CTL_TIME_MAX     64             /* a time as text, NUL included */
 #define CTL_MESSAGE_MAX  512
 
@@ -99,10 +99,10 @@ const char *ctl_word_number(const char *text, const char *word, uint64_t *value)
 int ctl_id_cmp(const void *a, const void *b);
 
 /*
- * Reads a signing key: one '\n' at the end is not part of it.  Warns when
- * everybody may read the file.  Returns 0, or -1 after reporting.
+ * Reads a signing key: wipe it after use.  Warns when everybody may read the
+ * file.  Returns 0, or -1 after reporting.
  */
-int ctl_key_read(ctl_t *ctl, const char *path, uint8_t *key, size_t *len);
+int ctl_key_read(ctl_t *ctl, const char *path, sk_secret_t *key);
 
 /* "2026-11-30 10:00:00 UTC" and "2026-11-30 11:00:00 +0100 (CET)"; buf has CTL_TIME_MAX bytes. */
 void ctl_time_utc(char *buf, int64_t ms);

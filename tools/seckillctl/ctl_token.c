@@ -70,15 +70,14 @@ ctl_minter_init(ctl_minter_t *minter)
 int
 ctl_minter_open(ctl_t *ctl, ctl_minter_t *minter)
 {
-    size_t   len;
-    uint8_t  key[CTL_KEY_MAX];
+    sk_secret_t  key;
 
-    if (ctl_key_read(ctl, minter->key_file, key, &len) != 0) {
+    if (ctl_key_read(ctl, minter->key_file, &key) != 0) {
         return CTL_USAGE;
     }
 
-    minter->key = sk_hmac_create(minter->alg, key, len);
-    explicit_bzero(key, sizeof(key));
+    minter->key = sk_hmac_create(minter->alg, (const uint8_t *) key.text, key.len);
+    sk_secret_wipe(&key);
 
     if (minter->key == NULL) {
         return ctl_fail(ctl, CTL_PARTLY, "no memory for the key");

@@ -237,46 +237,16 @@ ctl_id_cmp(const void *a, const void *b)
 
 
 int
-ctl_key_read(ctl_t *ctl, const char *path, uint8_t *key, size_t *len)
+ctl_key_read(ctl_t *ctl, const char *path, sk_secret_t *key)
 {
-    int          fd;
-    char         buf[CTL_KEY_MAX + 2];  /* a line end, and one to see that it is too long */
-    size_t       n;
-    ssize_t      got;
-    struct stat  st;
-
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0) {
-        ctl_fail(ctl, CTL_USAGE, "key file \"%s\": %s", path, strerror(errno));
+    if (sk_secret_read(key, path, SK_SECRET_KEY) != 0) {
+        ctl_fail(ctl, CTL_USAGE, "key file \"%s\": %s", path, key->error);
         return -1;
     }
 
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IROTH)) {
-        ctl_warn("key file \"%s\" can be read by everybody", path);
+    if (key->open) {
+        ctl_warn("key file \"%s\" may be read by everybody", path);
     }
-
-    n = 0;
-
-    do {
-        got = read(fd, buf + n, sizeof(buf) - n);
-        n += got > 0 ? (size_t) got : 0;
-    } while (n < sizeof(buf) && (got > 0 || (got < 0 && errno == EINTR)));
-
-    close(fd);
-
-    n -= got >= 0 && n > 0 && buf[n - 1] == '\n';
-
-    if (got < 0 || n == 0 || n > CTL_KEY_MAX) {
-        ctl_fail(ctl, CTL_USAGE, "key file \"%s\" %s", path,
-                 got < 0 ? "cannot be read" : n == 0 ? "is empty" : "is too long");
-        explicit_bzero(buf, sizeof(buf));
-        return -1;
-    }
-
-    memcpy(key, buf, n);
-    *len = n;
-    explicit_bzero(buf, sizeof(buf));
 
     return 0;
 }
