@@ -248,7 +248,7 @@ skb_settle_room(skb_settling_t *s, int64_t unsold)
 skb_settle_e
 skb_settle_prove(skb_settling_t *s)
 {
-    int64_t       unsold;
+    int64_t       unsold = 0;
     skb_units_t   units;
     skb_settle_e  rc;
 

@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib", $FindBin::Bin;
 
 use BooksTest;
+use MysqlCut;
 use IO::Socket::INET;
 use JSON ();
 use Test::More;
@@ -217,5 +218,19 @@ for my $point (qw(after_clear before_commit after_commit after_page after_restor
 
 is(($c->ctl('restore', 999, '--yes'))[0], 1, 'an activity that is nowhere is exit 1');
 is(($c->ctl('restore', $c->activity, '--yes'))[0], 4, 'one that was never preheated is refused');
+
+# a connection that breaks is no refusal
+{
+    my $proxy = MysqlCut->new($c->t->dir, $c->{mysql}{sock});
+    my $conf = $c->t->conf(redis => $c->{redis}, mysql => { %{ $c->{mysql} }, sock => $proxy->sock });
+    my $id = $c->sale;
+    $c->redis->del($c->key('stock', $id));
+    my $before = $c->everything;
+    $proxy->cut(after => 'INSERT INTO seckill_terms');
+    my ($exit, $out, $err) = $c->t->ctl($conf, 'restore', $id, '--yes');
+    ok($proxy->was_cut, 'MySQL goes away while a restore copies the terms');
+    is($exit, 3, '... unreachable') or diag($out, $err);
+    is($c->everything, $before, '... and nothing was changed');
+}
 
 done_testing();

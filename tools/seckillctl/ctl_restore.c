@@ -170,7 +170,8 @@ ctl_restore_terms(ctl_t *ctl, ctl_restore_t *restore)
                         ": is \"seckillctl schema apply\" done?", restore->activity);
 
     default:
-        return ctl_fail(ctl, CTL_REFUSED, "MySQL: %s", error);
+        return mysql_errno(ctl_mysql(ctl)) != 0 ? ctl_sql_failed(ctl)
+                                                : ctl_fail(ctl, CTL_REFUSED, "MySQL: %s", error);
     }
 }
 
