@@ -113,6 +113,11 @@ for my $what (sort keys %lost) {
     $c->drain($id);
     $redis->del($key);
     $t->wait_log($c->{daemon}, qr/level=error msg="registered users of a sale are missing.*activity=$id .*lost=eligible/);
+    {
+        my ($exit, $one) = $c->reconcile($id);
+        is($exit, 1, 'reconcile does not call that in order');
+        is($one->{lost_key}, 'eligible', '... and names what is missing');
+    }
     my $before = $c->everything;
     my ($exit, undef, $err) = $c->ctl('restore', $id, '--yes');
     is($exit, 4, 'restore has nothing to do');

@@ -90,19 +90,22 @@ static int
 ctl_books_after(ctl_t *ctl, ctl_books_t *books)
 {
     int          rc;
-    char         key[SK_KEY_MAX + 1];
+    char         key[SK_KEY_MAX + 1], why[CTL_WHOLE_MAX];
     redisReply  *reply;
 
     ctl_key(ctl, key, SK_KEY_ACTIVITY, books->activity, 0);
 
     rc = ctl_redis(ctl, &reply, "HGET %s seq", key);
-
-    if (rc == CTL_FINE) {
-        books->seq_after = ctl_reply_u64(reply);
-        freeReplyObject(reply);
+    if (rc != CTL_FINE) {
+        return rc;
     }
 
-    return rc;
+    books->seq_after = ctl_reply_u64(reply);
+    freeReplyObject(reply);
+
+    /* the keys of a settled sale expire */
+    return strcmp(books->live.state, "settled") == 0 ? CTL_FINE
+           : ctl_whole_read(ctl, books->activity, books->whole, why);
 }
 
 

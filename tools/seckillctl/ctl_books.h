@@ -18,6 +18,7 @@
 #include "ctl_people.h"
 #include "ctl_sale.h"
 #include "ctl_terms.h"
+#include "ctl_whole.h"
 #include "sk_message.h"
 
 #define CTL_GROUP       "seckilld"      /* the consumer group */
@@ -84,6 +85,7 @@ typedef struct {
     ctl_entry_t      last;              /* newest entry */
     ctl_entry_t      delivered;         /* by the group */
     uint64_t         seq_after;         /* of the facts, once MySQL was read */
+    char             whole[CTL_WHOLE_MAX];  /* or what is missing; "": not known */
 
     /* MySQL after it */
     ctl_row_t        row;

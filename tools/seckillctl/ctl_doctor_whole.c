@@ -2,52 +2,28 @@
  * doctor, one sale: every key of it is there, and holds what it must.
  */
 
-#include <stdio.h>
 #include <string.h>
 
-#include "ctl_backend.h"
 #include "ctl_doctor.h"
+#include "ctl_whole.h"
 
-#define CTL_FACTS_KEYS  5
 
-
-/* what lua/facts.lua says: "whole", or the first thing that is missing */
 int
 ctl_doctor_whole(ctl_doctor_t *doctor, const ctl_live_t *live)
 {
-    int          rc;
-    char         keys[CTL_FACTS_KEYS][SK_KEY_MAX + 1];
-    size_t       i;
-    const char  *argv[CTL_FACTS_KEYS], *status;
-    redisReply  *reply;
+    int   rc;
+    char  status[CTL_WHOLE_MAX], why[CTL_WHOLE_MAX];
 
-    static const sk_key_e  which[CTL_FACTS_KEYS] = {
-        SK_KEY_ACTIVITY, SK_KEY_STOCK, SK_KEY_BUYERS, SK_KEY_ORDERS, SK_KEY_ELIGIBLE
-    };
-
-    for (i = 0; i < CTL_FACTS_KEYS; i++) {
-        ctl_key(doctor->ctl, keys[i], which[i], live->activity, 0);
-        argv[i] = keys[i];
-    }
-
-    rc = ctl_redis_eval(doctor->ctl, &reply, SK_SCRIPT_FACTS, CTL_FACTS_KEYS, argv, 0);
+    rc = ctl_whole_read(doctor->ctl, live->activity, status, why);
     if (rc != CTL_FINE) {
         return rc;
     }
 
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 1
-        || reply->element[0]->type != REDIS_REPLY_STRING)
-    {
+    if (status[0] == '\0') {
         ctl_doctor_tell(doctor, CTL_IS_WARNING, "whole", "look at the rights of the tool's user",
-                        "not known, %s", reply->type == REDIS_REPLY_ERROR ? reply->str
-                        : "no answer");
-        freeReplyObject(reply);
-        return CTL_FINE;
-    }
+                        "not known, %s", why);
 
-    status = reply->element[0]->str;
-
-    if (strcmp(status, "whole") == 0) {
+    } else if (strcmp(status, "whole") == 0) {
         ctl_doctor_tell(doctor, CTL_IS_OK, "whole", "", "stock, buyers and stream are there");
 
     } else {
@@ -55,8 +31,6 @@ ctl_doctor_whole(ctl_doctor_t *doctor, const ctl_live_t *live)
                         ? "load the registered users again: until then nothing is sold"
                         : "seckillctl restore ID", "Redis lost data of the sale: %s", status);
     }
-
-    freeReplyObject(reply);
 
     return CTL_FINE;
 }

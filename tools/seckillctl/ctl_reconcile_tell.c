@@ -47,12 +47,20 @@ ctl_reconcile_stopped(const ctl_books_t *books)
 }
 
 
+/* what Redis lost of a sale that has its facts; NULL: nothing, as far as is known */
+static const char *
+ctl_reconcile_missing(const ctl_books_t *books)
+{
+    return books->whole[0] != '\0' && strcmp(books->whole, "whole") != 0 ? books->whole : NULL;
+}
+
+
 int
 ctl_reconcile_wrong(const ctl_books_t *books, const ctl_findings_t *findings)
 {
     return !books->live.exists || !books->row.exists || books->live.stock < 0
            || books->promise.state != CTL_TERMS_KEPT
-           || ctl_reconcile_stopped(books)
+           || ctl_reconcile_stopped(books) || ctl_reconcile_missing(books) != NULL
            || findings->wrong > 0 || ctl_sums_wrong(&books->sums) > 0
            || books->missing != 0 || ctl_books_behind(books) || ctl_reconcile_unfinished(books)
            || ctl_reconcile_limit(books) != NULL;
@@ -119,6 +127,12 @@ ctl_reconcile_print(const ctl_books_t *books, const ctl_findings_t *findings)
     if (ctl_reconcile_stopped(books)) {
         printf("  Redis lost data of it, nothing is sold: \"seckillctl restore %" PRIu64 "\"\n",
                books->activity);
+    }
+
+    if (ctl_reconcile_missing(books)) {
+        printf("  Redis lost data of it (%s), nothing is sold: %s\n", ctl_reconcile_missing(books),
+               strcmp(ctl_reconcile_missing(books), "eligible") == 0
+               ? "load the registered users again" : "restore the sale");
     }
 
     if (ctl_books_behind(books)) {
@@ -229,6 +243,7 @@ ctl_reconcile_json(ctl_json_t *json, const ctl_books_t *books, const ctl_finding
     ctl_json_count(json, "in_flight", findings->skipped);
     ctl_json_count(json, "wrong", findings->wrong);
     ctl_json_bool(json, "behind", ctl_books_behind(books));
+    ctl_json_text(json, "lost_key", ctl_reconcile_missing(books));
     ctl_json_bool(json, "unfinished", ctl_reconcile_unfinished(books));
     ctl_json_text(json, "limit_note", ctl_reconcile_limit(books));
     ctl_json_text(json, "terms", ctl_promise_word(&books->promise));
