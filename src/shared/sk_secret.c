@@ -122,7 +122,7 @@ sk_secret_check(const char *text, size_t len)
     }
 
     for (i = 0; i < len; i++) {
-        if (memchr(" \t\r\n\v\f", text[i], 6) == NULL) {
+        if (strchr(" \t\r\n\v\f", text[i]) == NULL) {
             return NULL;
         }
     }

@@ -142,7 +142,8 @@ sizes(void **state)
     assert_string_equal(secret.error, "larger than 4096 bytes");
     assert_int_equal(read_bytes(text, sizeof(text), SK_SECRET_KEY), -1);
 
-    memcpy(text + SK_SECRET_MAX, "\r\n", 2);
+    text[SK_SECRET_MAX] = '\r';
+    text[SK_SECRET_MAX + 1] = '\n';
     assert_int_equal(read_bytes(text, SK_SECRET_MAX + 2, SK_SECRET_KEY), 0);
     assert_int_equal(secret.len, SK_SECRET_MAX);
 
